@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 
 class Socket(Protocol):
@@ -32,13 +31,3 @@ class ListeningSocket(Protocol):
     def getsockname(self) -> Any: ...
 
     def close(self) -> None: ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-        /,
-    ) -> None: ...

@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import logging
 import socket
+from contextlib import closing
 
 import attrs
 import trio
@@ -34,7 +35,7 @@ ACCEPTS_PER_WAKEUP_MAX = 4
 # How long accepting rests when the process or the system has no descriptor or memory left.
 RESOURCE_PAUSE_SECONDS = 0.1
 
-_OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 @attrs.define(eq=False, slots=False)
@@ -70,7 +71,7 @@ class Acceptor:
 
     async def run(self) -> None:
         """Accept until cancelled; then the listening socket is closed, and what is throttled."""
-        with self._listening:
+        with closing(self._listening):
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._close_throttled, name="throttled connections")
@@ -115,15 +116,13 @@ class Acceptor:
         except (BlockingIOError, InterruptedError):
             return None
         except OSError as error:
-            failure = error
-        else:
-            return self._configure(sock, address)
-        if failure.errno in (errno.EBADF, errno.EINVAL, errno.ENOTSOCK):
-            raise failure
-        if failure.errno in _OUT_OF_RESOURCES:
-            self._log.error("cannot accept on %s: %s; waiting", self.endpoint, failure)
-            await trio.sleep(RESOURCE_PAUSE_SECONDS)
-        return None  # otherwise this one peer is gone already
+            if error.errno in (errno.EBADF, errno.EINVAL, errno.ENOTSOCK):
+                raise
+            if error.errno in OUT_OF_RESOURCES:
+                self._log.error("cannot accept on %s: %s; waiting", self.endpoint, error)
+                await trio.sleep(RESOURCE_PAUSE_SECONDS)
+            return None  # otherwise this one peer is gone already
+        return self._configure(sock, address)
 
     def _configure(self, sock: Socket, remote: Address) -> tuple[Socket, Address] | None:
         try:

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Iterator
 import attrs
 import trio
 
-from ..errors import LocalProtocolError
 from ..net.endpoint import Endpoint
 from .acceptor import Acceptor
 from .processor import Processor
@@ -31,7 +30,7 @@ class Listener:
         run_processor: makes a processor of a number, reports it, and runs it until it ends.
         processor_ids: the numbers of new processors.
         node_id: for the names of tasks.
-        nursery: where its tasks run.
+        nursery: where its tasks run; raises a LocalProtocolError when the server ends.
     """
 
     endpoint: Endpoint
@@ -39,7 +38,7 @@ class Listener:
     _run_processor: RunProcessor
     _processor_ids: Iterator[int]
     _node_id: int
-    _nursery: trio.Nursery | None
+    _nursery: Callable[[], trio.Nursery]
     _accepting: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
     _ended: trio.Event = attrs.field(factory=trio.Event, init=False)
 
@@ -59,7 +58,7 @@ class Listener:
             LocalProtocolError: the server ends, so that there are no new ones.
         """
         await trio.lowlevel.checkpoint()
-        nursery = self._running
+        nursery = self._nursery()
         for processor in self._remove_processors(count):
             nursery.start_soon(self._retire, processor)
         while len(self.processors) < count:
@@ -87,18 +86,8 @@ class Listener:
             f"data-plane-kafka-network-thread-{self._node_id}-{self.endpoint.listener_name}-"
             f"{self.endpoint.security_protocol}-{id}"
         )
-        processor: Processor = await self._running.start(self._run_processor, id, name=name)
+        processor: Processor = await self._nursery().start(self._run_processor, id, name=name)
         return processor
-
-    @property
-    def _running(self) -> trio.Nursery:
-        if self._nursery is None:
-            raise LocalProtocolError("the server does not run")
-        return self._nursery
-
-    def refuse_tasks(self) -> None:
-        """The server begins to end: its nursery may be closed whenever somebody looks again."""
-        self._nursery = None
 
     def start_accepting(self) -> None:
         """Accept connections; there must be a processor by now (KAFKA-6893).
@@ -111,7 +100,7 @@ class Listener:
             f"data-plane-kafka-socket-acceptor-{endpoint.listener_name}-"
             f"{endpoint.security_protocol}-{endpoint.port}"
         )
-        self._running.start_soon(self._accept, name=name)
+        self._nursery().start_soon(self._accept, name=name)
 
     async def _accept(self) -> None:
         try:

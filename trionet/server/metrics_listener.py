@@ -9,7 +9,6 @@ who has to wait.
 
 from __future__ import annotations
 
-import errno
 import logging
 import ssl
 from collections.abc import Callable, Iterator
@@ -21,6 +20,7 @@ import trio
 
 from ..net.endpoint import Endpoint
 from ..net.listening import bind
+from .acceptor import OUT_OF_RESOURCES, RESOURCE_PAUSE_SECONDS
 from .http_exchange import HttpAnswer, HttpExchange, HttpRequest, HttpRules, Refused
 from .loop_share import LoopShare
 
@@ -29,9 +29,6 @@ logger = logging.getLogger("trionet.server.metrics")
 FindPage = Callable[[HttpRequest], "Page"]
 """What is at a path; raises :class:`~trionet.server.http_exchange.Refused` if nothing is."""
 
-# How long accepting rests when the process or the system has no descriptor or memory left.
-RESOURCE_PAUSE_SECONDS = 0.1
-_OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 _BACKLOG = 50
 # A page is built in steps of about this length; between them the loop does something else.
 _STEP_SECONDS = 0.001
@@ -103,8 +100,8 @@ class MetricsListener:
         self._rules = rules
         self._tls = tls
         self._limits = limits or ListenerLimits()
-        # In the order of their last use.
-        self._connections: dict[_Connection, None] = {}
+        # What ends each connection, in the order of their last use.
+        self._connections: dict[trio.CancelScope, None] = {}
         self._share = LoopShare(self._limits.loop_share_max)
 
     @property
@@ -134,50 +131,53 @@ class MetricsListener:
             try:
                 stream = await listener.accept()
             except OSError as error:
-                failure = error
-            else:
-                self._make_room()
-                connection = _Connection(HttpExchange(self._rules))
-                self._connections[connection] = None
-                nursery.start_soon(self._serve, connection, stream, name="metrics-connection")
-                await trio.sleep(self._limits.accept_pause_seconds)
+                if error.errno not in OUT_OF_RESOURCES:
+                    raise
+                message = "cannot accept a connection for metrics: %s; waiting"
+                logger.error(message, error)  # noqa: TRY400 - no bug, no traceback
+                await trio.sleep(RESOURCE_PAUSE_SECONDS)
                 continue
-            if failure.errno not in _OUT_OF_RESOURCES:
-                raise failure
-            logger.error("cannot accept a connection for metrics: %s; waiting", failure)
-            await trio.sleep(RESOURCE_PAUSE_SECONDS)
+            self._make_room()
+            scope = trio.CancelScope()
+            self._connections[scope] = None
+            nursery.start_soon(self._serve, scope, stream, name="metrics-connection")
+            await trio.sleep(self._limits.accept_pause_seconds)
 
     def _make_room(self) -> None:
         """Close what was unused longest, if there are as many connections as there may be."""
         if len(self._connections) >= self._limits.connections_max:
             unused = next(iter(self._connections))
             del self._connections[unused]
-            unused.scope.cancel(reason="another connection needs its place")
+            unused.cancel(reason="another connection needs its place")
 
-    def _was_used(self, connection: _Connection) -> None:
-        if connection in self._connections:  # or it was told to go, and does not know it yet
-            del self._connections[connection]
-            self._connections[connection] = None
+    def _was_used(self, scope: trio.CancelScope) -> None:
+        if scope in self._connections:  # or it was told to go, and does not know it yet
+            del self._connections[scope]
+            self._connections[scope] = None
 
-    async def _serve(self, connection: _Connection, plain: trio.SocketStream) -> None:
+    async def _serve(self, scope: trio.CancelScope, plain: trio.SocketStream) -> None:
         """One connection, from its begin to its end."""
         try:
-            with connection.scope:
-                stream = plain if self._tls is None else _secured(plain, self._tls())
+            with scope:
+                exchange = HttpExchange(self._rules)
+                stream: trio.abc.Stream = plain
+                if self._tls is not None:
+                    stream = trio.SSLStream(
+                        plain, self._tls(), server_side=True, https_compatible=True
+                    )
                 async with stream:
-                    while await self._serve_one(connection, stream):
-                        self._was_used(connection)
+                    while await self._serve_one(exchange, stream):
+                        self._was_used(scope)
                     await self._linger(stream)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass  # the peer went away, or does not speak TLS
         except Exception:  # boundary: one connection
             logger.exception("unexpected error on a connection for metrics; closing it")
         finally:
-            self._connections.pop(connection, None)
+            self._connections.pop(scope, None)
 
-    async def _serve_one(self, connection: _Connection, stream: trio.abc.Stream) -> bool:
+    async def _serve_one(self, exchange: HttpExchange, stream: trio.abc.Stream) -> bool:
         """One request and its answer; whether another may follow."""
-        exchange = connection.exchange
         try:
             request = await self._receive(exchange, stream)
             if request is None:
@@ -258,16 +258,6 @@ class MetricsListener:
                 left -= len(data)
 
 
-class _Connection:
-    """What is known of a connection: where it is in HTTP, and how to end it."""
-
-    __slots__ = ("exchange", "scope")
-
-    def __init__(self, exchange: HttpExchange) -> None:
-        self.exchange = exchange
-        self.scope = trio.CancelScope()
-
-
 def _build_on(page: Page, body: bytearray) -> bool:
     """Make as much of a page as fits into a step; whether it is whole now."""
     began = perf_counter()
@@ -276,9 +266,3 @@ def _build_on(page: Page, body: bytearray) -> bool:
         if perf_counter() - began >= _STEP_SECONDS:
             return False
     return True
-
-
-def _secured(
-    stream: trio.SocketStream, context: ssl.SSLContext
-) -> trio.SSLStream[trio.SocketStream]:
-    return trio.SSLStream(stream, context, server_side=True, https_compatible=True)

@@ -12,6 +12,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 
+import attrs
+
 from ..metrics import prometheus
 from ..metrics.families import Family, Sample, Snapshot
 from .http_exchange import HttpRequest, Refused
@@ -34,6 +36,7 @@ It raises :class:`~trionet.server.http_exchange.Refused` if it cannot.
 """
 
 
+@attrs.frozen
 class MetricsPages:
     """What a metrics listener serves.
 
@@ -44,17 +47,10 @@ class MetricsPages:
         orders: what can be asked to be done, by path.
     """
 
-    def __init__(
-        self,
-        snapshot: Callable[[], Snapshot],
-        about: Callable[[], Mapping[str, object]],
-        sections: Mapping[str, Section],
-        orders: Mapping[str, Order] | None = None,
-    ) -> None:
-        self._snapshot = snapshot
-        self._about = about
-        self._sections = sections
-        self._orders = orders or {}
+    _snapshot: Callable[[], Snapshot]
+    _about: Callable[[], Mapping[str, object]]
+    _sections: Mapping[str, Section]
+    _orders: Mapping[str, Order] = attrs.field(factory=dict)
 
     def find(self, request: HttpRequest) -> Page:
         """The page at a path.

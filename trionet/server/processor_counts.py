@@ -29,20 +29,6 @@ class ProcessorCounts:
         connections_created: connections that it was given.
     """
 
-    __slots__ = (
-        "_channels",
-        "_responses",
-        "closed",
-        "connections_created",
-        "counters",
-        "endpoint",
-        "id",
-        "in_flight",
-        "request_queue_full",
-        "requests_received",
-        "responses_sent",
-    )
-
     def __init__(
         self, id: int, endpoint: Endpoint, selector: Selector, responses: ResponseQueue
     ) -> None:

@@ -44,21 +44,13 @@ def _rows(quotas: ConnectionQuotas, now: float) -> Iterator[dict[str, object]]:
             each.rate.per_second(now),
             each.delayed_seconds * _MS / each.delayed if each.delayed else None,
         )
-        yield {
-            **_row(entity, "refused by max.connections.per.ip", UNLIMITED, None),
-            "refused": each.rejected,
-        }
-        yield {
-            **_row(
-                entity,
-                "refused by the rate of an address",
-                UNLIMITED,
-                None,
-                each.throttled_seconds * _MS / each.throttled if each.throttled else None,
-            ),
-            "refused": each.throttled,
-        }
-    yield _row("any address", "max.connections.per.ip", limits.connections_per_ip_max, None)
+        by_number, by_rate = each.rejected, each.throttled
+        yield _row(entity, "refused by max.connections.per.ip", refused=by_number)
+        mean_ms = each.throttled_seconds * _MS / by_rate if by_rate else None
+        yield _row(
+            entity, "refused by the rate of an address", throttle_ms=mean_ms, refused=by_rate
+        )
+    yield _row("any address", "max.connections.per.ip", limits.connections_per_ip_max)
     for address, limit in limits.overrides.items():
         number = quotas.address_total(address)
         yield _row(f"address {address}", "max.connections.per.ip", limit, number)
@@ -68,7 +60,12 @@ def _rows(quotas: ConnectionQuotas, now: float) -> Iterator[dict[str, object]]:
 
 
 def _row(
-    entity: str, key: str, limit: int, value: float | None, throttle_ms: float | None = None
+    entity: str,
+    key: str,
+    limit: int = UNLIMITED,
+    value: float | None = None,
+    throttle_ms: float | None = None,
+    refused: int | None = None,
 ) -> dict[str, object]:
     return {
         "entity": entity,
@@ -76,5 +73,5 @@ def _row(
         "limit": None if limit >= UNLIMITED else limit,
         "value": value,
         "throttle_ms": throttle_ms,
-        "refused": None,
+        "refused": refused,
     }

@@ -178,7 +178,7 @@ class SocketServer:
                         await self._stop_requested.wait()
                         waiting.cancel_scope.cancel(reason="the server is stopping")
                 finally:
-                    self._refuse_changes()
+                    self._nursery = None
                 for listener in self._listeners.values():
                     listener.stop_accepting()
                 await self._drain()
@@ -257,8 +257,7 @@ class SocketServer:
         """
         own = self.config.listener_network_threads
         async with self._change:
-            if self._nursery is None:
-                raise LocalProtocolError("the server does not run")
+            self._running_nursery()
             listeners = [
                 each
                 for name, each in self._listeners.items()
@@ -300,8 +299,7 @@ class SocketServer:
         """
         name = endpoint.listener_name
         async with self._change:
-            if self._nursery is None:
-                raise LocalProtocolError("the server does not run")
+            self._running_nursery()
             security.check(endpoint)
             if name in self._listeners:
                 raise LocalProtocolError(f"there is a listener {name} already")
@@ -309,7 +307,7 @@ class SocketServer:
             bound = endpoint.with_port(sock.getsockname()[1])
             self._security[name] = security
             try:
-                listener = await self._start_listener(self._nursery, bound, sock)
+                listener = await self._start_listener(bound, sock)
                 listener.start_accepting()
             except BaseException:  # cancelled, or the server ends: it was never asked for
                 sock.close()
@@ -381,14 +379,12 @@ class SocketServer:
         )
         self._handlers.resize(config.num_io_threads)
         for endpoint, sock in zip(self.endpoints, listening, strict=True):
-            await self._start_listener(nursery, endpoint, sock)
+            await self._start_listener(endpoint, sock)
         for listener in self._listeners.values():
             listener.start_accepting()
             self._log.info("started listener %s", listener.endpoint)
 
-    async def _start_listener(
-        self, nursery: trio.Nursery, endpoint: Endpoint, sock: ListeningSocket
-    ) -> Listener:
+    async def _start_listener(self, endpoint: Endpoint, sock: ListeningSocket) -> Listener:
         config, name = self.config, endpoint.listener_name
         self.quotas.add_listener(name, config.listener_limits.get(name))
         builder = ChannelBuilder(
@@ -402,7 +398,12 @@ class SocketServer:
         acceptor = Acceptor(endpoint, sock, self._shared, config, self._slot_freed, self._network)
         run_processor = partial(self._run_processor, endpoint, builder)
         listener = Listener(
-            endpoint, acceptor, run_processor, self._processor_ids, config.node_id, nursery
+            endpoint,
+            acceptor,
+            run_processor,
+            self._processor_ids,
+            config.node_id,
+            self._running_nursery,
         )
         self._listeners[name] = listener
         count = config.listener_network_threads.get(name, config.num_network_threads)
@@ -444,10 +445,11 @@ class SocketServer:
                 self._ended = combined([self._ended, ended])
                 own.cancel_scope.cancel(reason="its processor has ended")
 
-    def _refuse_changes(self) -> None:
-        self._nursery = None
-        for listener in self._listeners.values():
-            listener.refuse_tasks()
+    def _running_nursery(self) -> trio.Nursery:
+        """Not when the server begins to end: it may be closed whenever somebody looks again."""
+        if self._nursery is None:
+            raise LocalProtocolError("the server does not run")
+        return self._nursery
 
     async def _drain(self) -> None:
         """Wait until every request that was received has had its answer written."""
