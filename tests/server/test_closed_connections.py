@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -97,14 +96,6 @@ def test_texts_of_a_peer_are_cut() -> None:
     assert TEXT_CHARS_MAX == len(connection.detail) == len(connection.principal)
     assert connection.detail.endswith("x…")
     assert "z" * TEXT_CHARS_MAX == closed(detail="z" * TEXT_CHARS_MAX).detail
-
-
-@pytest.mark.parametrize("count_max", [0, -1])
-def test_a_ring_and_a_page_hold_at_least_one(count_max: int) -> None:
-    with pytest.raises(ValueError, match="allowed: 1 or more"):
-        ClosedConnections(count_max)
-    with pytest.raises(ValueError, match="allowed: 1 or more"):
-        ClosedConnections().page(count_max)
 
 
 @given(st.integers(0, 30), st.integers(1, 20), st.integers(1, 7))

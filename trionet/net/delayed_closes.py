@@ -25,19 +25,12 @@ class DelayedCloses(Generic[T]):
         count_max: how many may wait; one more, and the one that would end first ends now.
     """
 
-    __slots__ = ("_waiting", "count_max")
-
     def __init__(self, count_max: int = DELAYED_CLOSES_MAX) -> None:
-        if count_max < 1:
-            raise ValueError(f"count_max = {count_max}; allowed: 1 or more")
         self.count_max = count_max
         self._waiting: TimeHeap[T] = TimeHeap()
 
     def __len__(self) -> int:
         return len(self._waiting)
-
-    def __contains__(self, item: T) -> bool:
-        return item in self._waiting
 
     def add(self, item: T, ends_at: float) -> T | None:
         """Let something wait for its close.

@@ -275,11 +275,8 @@ class Preparing:
         """When :meth:`due` returns something, in seconds of the loop's clock."""
         if self._displaced:
             return -math.inf
-        return min(
-            self._in_progress.next_check_at,
-            self._failed.next_check_at,
-            self._lingering.next_check_at,
-        )
+        waiting = (self._in_progress, self._failed, self._lingering)
+        return min(each.next_check_at for each in waiting)
 
     def due(self, now: float) -> list[tuple[Channel, Decision]]:
         """What becomes of the channels that took too long, or were held back for long enough."""

@@ -71,6 +71,9 @@ class TlsContexts:
     Args:
         settings: the listener's.
 
+    Attributes:
+        context: the one for new connections.
+
     Raises:
         ConfigError: as :func:`server_context`.
     """
@@ -78,13 +81,8 @@ class TlsContexts:
     def __init__(self, settings: TlsSettings) -> None:
         self.settings = settings
         self._seen = _fingerprint(settings.files)
-        self._context, self._material = server_context(settings)
+        self.context, self._material = server_context(settings)
         self._replacing = Lock()  # a reload in a thread, and other settings from the loop
-
-    @property
-    def context(self) -> ssl.SSLContext:
-        """The one for new connections."""
-        return self._context
 
     def doubt(self, now: datetime) -> str:
         """As :meth:`.key_stores.KeyMaterial.doubt`, of the certificate for new connections."""
@@ -118,7 +116,7 @@ class TlsContexts:
             if self.settings is not settings:
                 return False  # there are other settings meanwhile, and their context
             self._seen = seen
-            self._context, self._material = context, material
+            self.context, self._material = context, material
         return True
 
     def prepare(self, settings: TlsSettings) -> TlsContexts:
@@ -135,7 +133,7 @@ class TlsContexts:
         """Take over other settings and their context, for connections made after that."""
         with self._replacing:
             self.settings, self._seen = new.settings, new._seen
-            self._context, self._material = new._context, new._material
+            self.context, self._material = new.context, new._material
 
     def _check_names(self, new: KeyMaterial) -> None:
         old, settings = self._material, self.settings

@@ -108,8 +108,6 @@ class ClosedConnections:
     """
 
     def __init__(self, count_max: int = CLOSED_CONNECTIONS_MAX) -> None:
-        if count_max < 1:
-            raise ValueError(f"count_max = {count_max}; allowed: 1 or more")
         self._connections: deque[ClosedConnection] = deque(maxlen=count_max)
         self.by_reason: Counter[CloseReason] = Counter()
         self.total = 0
@@ -140,15 +138,10 @@ class ClosedConnections:
         """A page of those remembered and their numbers, the last closed one first.
 
         Args:
-            count_max: how many at most.
+            count_max: how many at most, 1 or more.
             before: only those with a lower number, such as the last one of the page before; what
                 closes while somebody turns pages moves nothing to another page.
-
-        Raises:
-            ValueError: ``count_max`` is below 1.
         """
-        if count_max < 1:
-            raise ValueError(f"count_max = {count_max}; allowed: 1 or more")
         newest = self.total - 1 if before is None else min(before, self.total) - 1
         skipped = self.total - 1 - newest
         found = islice(reversed(self._connections), skipped, skipped + count_max)

@@ -30,10 +30,6 @@ class CreationRate:
     __slots__ = ("_window_seconds", "_windows", "_windows_max")
 
     def __init__(self, windows: int = WINDOWS, window_seconds: float = WINDOW_SECONDS) -> None:
-        if windows < 1 or window_seconds <= 0:
-            raise ValueError(
-                f"{windows} windows of {window_seconds} s; allowed: 1 or more, above 0"
-            )
         self._windows_max = windows
         self._window_seconds = window_seconds
         self._windows: deque[list[float]] = deque()  # begin and count, the oldest first

@@ -163,9 +163,7 @@ class HttpExchange:
         parts = [connection.send(response)]
         if not self._is_head:
             parts.append(connection.send(h11.Data(data=answer.body)))
-            parts.append(connection.send(h11.EndOfMessage()))
-        else:
-            connection.send(h11.EndOfMessage())
+        parts.append(connection.send(h11.EndOfMessage()))
         if connection.our_state is h11.DONE and connection.their_state is h11.DONE:
             connection.start_next_cycle()
         else:

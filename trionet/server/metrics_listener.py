@@ -75,6 +75,7 @@ class ListenerLimits:
     loop_share_max: float = 0.1
 
 
+@attrs.define(eq=False, slots=False)
 class MetricsListener:
     """Serves pages on one address.
 
@@ -86,22 +87,15 @@ class MetricsListener:
         limits: how much it gives to others.
     """
 
-    def __init__(
-        self,
-        find_page: FindPage,
-        endpoint: Endpoint,
-        *,
-        rules: HttpRules,
-        tls: Callable[[], ssl.SSLContext] | None = None,
-        limits: ListenerLimits | None = None,
-    ) -> None:
-        self._find_page = find_page
-        self._endpoint = endpoint
-        self._rules = rules
-        self._tls = tls
-        self._limits = limits or ListenerLimits()
-        # What ends each connection, in the order of their last use.
-        self._connections: dict[trio.CancelScope, None] = {}
+    _find_page: FindPage
+    _endpoint: Endpoint
+    _rules: HttpRules = attrs.field(kw_only=True)
+    _tls: Callable[[], ssl.SSLContext] | None = attrs.field(default=None, kw_only=True)
+    _limits: ListenerLimits = attrs.field(factory=ListenerLimits, kw_only=True)
+    # What ends each connection, in the order of their last use.
+    _connections: dict[trio.CancelScope, None] = attrs.field(factory=dict, init=False)
+
+    def __attrs_post_init__(self) -> None:
         self._share = LoopShare(self._limits.loop_share_max)
 
     @property

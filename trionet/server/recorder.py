@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol
 
+import attrs
+
 from ..metrics.request_times import TimedRequest, count_finished
 from .closed_connections import ClosedConnection
 from .connection import Connection
@@ -29,6 +31,7 @@ class Recorder(Protocol):
         ...
 
 
+@attrs.frozen
 class Recording:
     """A recorder, if there is one: what it raises is counted and logged, and harms no connection.
 
@@ -37,11 +40,8 @@ class Recording:
         faults: counts and logs what it raises.
     """
 
-    __slots__ = ("_faults", "_recorder")
-
-    def __init__(self, recorder: Recorder | None, faults: LoopFaults) -> None:
-        self._recorder = recorder
-        self._faults = faults
+    _recorder: Recorder | None
+    _faults: LoopFaults
 
     def count(self, finished: list[TimedRequest]) -> None:
         """Count requests whose stamps are all set, and empty the list."""

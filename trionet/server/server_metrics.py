@@ -17,12 +17,13 @@ from ..metrics.sensors import Labels
 from .connection_metrics import ConnectionKinds
 from .load_metrics import LoadMetrics
 from .processor_counts import ProcessorCounts
-from .quota_metrics import MemoryPoolMetrics, QuotaMetrics
-from .quota_rows import quota_rows
+from .quota_metrics import MemoryPoolMetrics, QuotaMetrics, quota_rows
 from .request_channel import Request
 from .selector_metrics import Sampling, SelectorMetrics
 from .snapshot_sections import Section, closed_section, connections_section, log_section
 from .socket_server import SocketServer
+
+_TOTALS = ("requests", "responses", "bytes_received", "bytes_sent", "connections_created")
 
 
 class UnnamedRequests:
@@ -118,11 +119,7 @@ def server_state(server: SocketServer, requests: RequestSource) -> dict[str, obj
             for reason, count in sorted(statistics.closed.items(), key=lambda item: item[0].name)
         },
         "totals": {
-            "requests": statistics.requests,
-            "responses": statistics.responses,
-            "bytes_received": statistics.bytes_received,
-            "bytes_sent": statistics.bytes_sent,
-            "connections_created": statistics.connections_created,
+            **{name: getattr(statistics, name) for name in _TOTALS},
             "connections_closed": sum(statistics.closed.values()),
         },
         "processors": [_processor_row(each.counts) for each in server.processors],
