@@ -14,14 +14,13 @@ from trionet.metrics.registry import Registry
 from trionet.net.readiness import ReadinessKind
 from trionet.server.closed_connections import ClosedConnections
 from trionet.server.connection_metrics import KINDS_MAX, ConnectionKinds
-from trionet.server.snapshot_sections import closed_section, connections_section, log_section
+from trionet.server.snapshot_sections import closed_page, connections_page, log_page
 
 
 def rows(rig: Serving, count_max: int = 100, before: int | None = None) -> list[dict[str, Any]]:
-    section = connections_section(
-        lambda: rig.server.processors, trio.current_time, lambda request: "Echo"
+    page = connections_page(
+        lambda: rig.server.processors, lambda request: "Echo", count_max, before
     )
-    page = section(count_max, before)
     assert rig.server.statistics().connections == page.total
     return [dict(row) for row in page.rows]
 
@@ -141,14 +140,13 @@ async def test_clients_cannot_make_labels_without_end(kind: ReadinessKind) -> No
 
 async def test_a_closed_connection_is_told_with_its_reason(kind: ReadinessKind) -> None:
     async with serving(kind) as rig:
-        section = closed_section(rig.server.closed_connections, trio.current_time)
         peer = await rig.connect()
         await rig.exchange(peer, b"hello")
         port = peer.port
         peer.close()
         await trio.testing.wait_all_tasks_blocked()
 
-        page = section(10, None)
+        page = closed_page(rig.server.closed_connections, 10, None)
 
         [row] = page.rows
         assert 1 == page.total
@@ -163,8 +161,8 @@ async def test_a_closed_connection_is_told_with_its_reason(kind: ReadinessKind) 
         }.items() <= row.items()
 
 
-def test_without_any_closed_connection_the_page_is_empty() -> None:
-    page = closed_section(ClosedConnections(), lambda: 0.0)(10, None)
+async def test_without_any_closed_connection_the_page_is_empty() -> None:
+    page = closed_page(ClosedConnections(), 10, None)
 
     assert (0, []) == (page.total, page.rows)
 
@@ -179,7 +177,7 @@ def test_log_lines_are_told() -> None:
     finally:
         logger.removeHandler(ring)
 
-    page = log_section(ring)(1, None)
+    page = log_page(ring, 1, None)
 
     assert 2 == page.total
     assert [(1, "WARNING", "trionet.test", "two")] == [

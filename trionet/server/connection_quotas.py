@@ -210,9 +210,8 @@ class ConnectionQuotas:
         Raises:
             LocalProtocolError: the listener is unknown.
         """
-        quota = self.listener(listener)
-        delay = self._record(quota, now)
-        return self._decide(quota, plain_address(host), began_at=now, ends_at=now + delay, now=now)
+        delay = self._record(self.listener(listener), now)
+        return self.retry(Delayed(listener, plain_address(host), now, now + delay, delay), now)
 
     def retry(self, delayed: Delayed, now: float) -> Admission:
         """Decide again on a connection that had to wait.
@@ -222,10 +221,16 @@ class ConnectionQuotas:
         Raises:
             LocalProtocolError: the listener was removed.
         """
-        quota = self.listener(delayed.listener)
-        return self._decide(
-            quota, delayed.address, began_at=delayed.began_at, ends_at=delayed.ends_at, now=now
-        )
+        quota, address = self.listener(delayed.listener), delayed.address
+        if now < delayed.ends_at:
+            return attrs.evolve(delayed, seconds=delayed.ends_at - now)
+        if not self._has_slot(quota):
+            return attrs.evolve(delayed, seconds=math.inf)
+        quota.blocked_seconds += now - delayed.began_at
+        seconds = self._addresses.record(address, now)
+        if seconds > 0:
+            return self._throttle(quota, address, seconds, now)
+        return self._count(quota, address)
 
     def is_exceeded(self, listener: str) -> bool:
         """Whether a processor of this listener is to close a connection to make room.
@@ -250,19 +255,6 @@ class ConnectionQuotas:
             quota.delayed += 1
             quota.delayed_seconds += delay
         return delay
-
-    def _decide(
-        self, quota: ListenerQuota, address: str, *, began_at: float, ends_at: float, now: float
-    ) -> Admission:
-        if now < ends_at:
-            return Delayed(quota.name, address, began_at, ends_at, ends_at - now)
-        if not self._has_slot(quota):
-            return Delayed(quota.name, address, began_at, ends_at, math.inf)
-        quota.blocked_seconds += now - began_at
-        seconds = self._addresses.record(address, now)
-        if seconds > 0:
-            return self._throttle(quota, address, seconds, now)
-        return self._count(quota, address)
 
     def _has_slot(self, quota: ListenerQuota) -> bool:
         if self._counts.of_listener(quota.name) >= quota.limits.connections_max:

@@ -59,20 +59,17 @@ class Listener:
         """
         await trio.lowlevel.checkpoint()
         nursery = self._nursery()
-        for processor in self._remove_processors(count):
+        for processor in self.processors[count:]:
             nursery.start_soon(self._retire, processor)
+        del self.processors[count:]
         while len(self.processors) < count:
             self.processors.append(await self._start_processor())
 
-    def end_processors(self, count_left: int) -> None:
-        """End all but the first ones; all of them only after the acceptor."""
-        for processor in self._remove_processors(count_left):
+    def end_processors(self) -> None:
+        """End all of them; only after the acceptor."""
+        for processor in self.processors:
             processor.end()
-
-    def _remove_processors(self, count_left: int) -> list[Processor]:
-        removed = self.processors[count_left:]
-        del self.processors[count_left:]
-        return removed
+        self.processors.clear()
 
     async def _retire(self, processor: Processor) -> None:
         """End a processor, so that who asked for fewer of them still hears that it was done."""
@@ -119,4 +116,4 @@ class Listener:
         # For one pass of the scheduler: an acceptor that is cancelled waits for nothing.
         with trio.CancelScope(shield=True):
             await self._ended.wait()
-        self.end_processors(0)
+        self.end_processors()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 
 import trio
 
@@ -20,7 +21,7 @@ from .processor_counts import ProcessorCounts
 from .quota_metrics import MemoryPoolMetrics, QuotaMetrics, quota_rows
 from .request_channel import Request
 from .selector_metrics import Sampling, SelectorMetrics
-from .snapshot_sections import Section, closed_section, connections_section, log_section
+from .snapshot_sections import Section, closed_page, connections_page, log_page
 from .socket_server import SocketServer
 
 _TOTALS = ("requests", "responses", "bytes_received", "bytes_sent", "connections_created")
@@ -94,9 +95,9 @@ def server_sections(
         name_of: what a request is called; None if nobody knows.
     """
     return {
-        "connections": connections_section(lambda: server.processors, trio.current_time, name_of),
-        "recently_closed": closed_section(server.closed_connections, trio.current_time),
-        "log": log_section(log),
+        "connections": partial(connections_page, lambda: server.processors, name_of),
+        "recently_closed": partial(closed_page, server.closed_connections),
+        "log": partial(log_page, log),
     }
 
 

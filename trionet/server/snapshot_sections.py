@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping
 
 import attrs
+import trio
 
 from ..metrics.log_ring import LogRing
 from ..metrics.request_times import now_ns
@@ -43,35 +44,31 @@ Section = Callable[[int, int | None], SectionPage]
 """``(count_max, before) -> page``: rows with a number below ``before``, or the newest."""
 
 
-def connections_section(
+def connections_page(
     processors: Callable[[], Iterable[Processor]],
-    clock: Callable[[], float],
     name_of: Callable[[Request], str | None],
-) -> Section:
-    """The section of open connections: those of the last processor first.
+    count_max: int,
+    before: int | None,
+) -> SectionPage:
+    """A page of the open connections: those of the last processor first.
 
     Args:
         processors: the processors there are at the moment.
-        clock: seconds of the loop's clock.
         name_of: what a request is called; None if nobody knows (yet).
+        count_max: how many rows at most.
+        before: their numbers are below this; None for the newest.
     """
-
-    def page(count_max: int, before: int | None) -> SectionPage:
-        now = clock()
-        found = sorted(processors(), key=lambda processor: processor.id, reverse=True)
-        rows: list[Row] = []
-        for processor in found:
-            channels = list(processor.selector.channels)
-            end = len(channels)
-            if before is not None:
-                end = bisect_left(channels, before, key=lambda each: _number(processor, each))
-            wanted = channels[max(0, end - count_max + len(rows)) : end]
-            rows += [
-                _connection_row(channel, processor, now, name_of) for channel in reversed(wanted)
-            ]
-        return SectionPage(sum(len(processor.selector.channels) for processor in found), rows)
-
-    return page
+    now = trio.current_time()
+    found = sorted(processors(), key=lambda processor: processor.id, reverse=True)
+    rows: list[Row] = []
+    for processor in found:
+        channels = list(processor.selector.channels)
+        end = len(channels)
+        if before is not None:
+            end = bisect_left(channels, before, key=lambda each: _number(processor, each))
+        wanted = channels[max(0, end - count_max + len(rows)) : end]
+        rows += [_connection_row(channel, processor, now, name_of) for channel in reversed(wanted)]
+    return SectionPage(sum(len(processor.selector.channels) for processor in found), rows)
 
 
 def software_of(channel: Channel) -> tuple[str, str]:
@@ -129,35 +126,22 @@ _NAMES = ("id", "listener", "processor", "peer", "principal", "detail")
 _NUMBERS = ("age_seconds", "requests", "bytes_received", "bytes_sent")
 
 
-def closed_section(closed: ClosedConnections, clock: Callable[[], float]) -> Section:
-    """The section of the connections that closed last.
-
-    Args:
-        closed: the ring.
-        clock: seconds of the loop's clock.
-    """
-
-    def page(count_max: int, before: int | None) -> SectionPage:
-        now = clock()
-        rows: list[Row] = [
-            {
-                "number": number,
-                "reason": connection.reason.name,
-                "reason_text": connection.reason.value,
-                "closed_seconds_ago": now - connection.closed_at,
-                **{name: getattr(connection, name) for name in (*_NAMES, *_NUMBERS)},
-            }
-            for number, connection in closed.page(count_max, before)
-        ]
-        return SectionPage(len(closed), rows)
-
-    return page
+def closed_page(closed: ClosedConnections, count_max: int, before: int | None) -> SectionPage:
+    """A page of the connections that closed last; the numbers as in :func:`connections_page`."""
+    now = trio.current_time()
+    rows: list[Row] = [
+        {
+            "number": number,
+            "reason": connection.reason.name,
+            "reason_text": connection.reason.value,
+            "closed_seconds_ago": now - connection.closed_at,
+            **{name: getattr(connection, name) for name in (*_NAMES, *_NUMBERS)},
+        }
+        for number, connection in closed.page(count_max, before)
+    ]
+    return SectionPage(len(closed), rows)
 
 
-def log_section(ring: LogRing) -> Section:
-    """The section of the last log lines."""
-
-    def page(count_max: int, before: int | None) -> SectionPage:
-        return SectionPage(len(ring), [attrs.asdict(line) for line in ring.page(count_max, before)])
-
-    return page
+def log_page(ring: LogRing, count_max: int, before: int | None) -> SectionPage:
+    """A page of the last log lines."""
+    return SectionPage(len(ring), [attrs.asdict(line) for line in ring.page(count_max, before)])

@@ -232,11 +232,11 @@ class SocketServer:
             Whether it was there.
         """
         for processor in self.processors:
-            for channel in processor.selector.channels:
-                if channel.id == id:
-                    processor.selector.disconnect(channel, CloseReason.LOCAL_CLOSE, detail)
-                    processor.selector.wakeup()
-                    return True
+            channel = processor.selector.channels.get(id)
+            if channel is not None:
+                processor.selector.disconnect(channel, CloseReason.LOCAL_CLOSE, detail)
+                processor.selector.wakeup()
+                return True
         return False
 
     # Changes while it runs.
@@ -312,7 +312,7 @@ class SocketServer:
             except BaseException:  # cancelled, or the server ends: it was never asked for
                 sock.close()
                 if name in self._listeners:
-                    self._listeners.pop(name).end_processors(0)
+                    self._listeners.pop(name).end_processors()
                     self.quotas.remove_listener(name)
                 raise
             self.endpoints.append(bound)
