@@ -157,7 +157,7 @@ class Disturbed:
         """What must be nothing when nobody is connected."""
         server = self.server
         statistics = server.statistics()
-        throttled = sum(len(each._acceptor._throttled) for each in server._listeners.values())
+        throttled = sum(len(each._throttled) for each in server._listeners.values())
         return {
             "connections": statistics.connections,
             "quotas.total": server.quotas.total,

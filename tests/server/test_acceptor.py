@@ -9,6 +9,7 @@ import resource
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any, cast
 
 import pytest
 import trio
@@ -19,6 +20,7 @@ from support.wire import LOOPBACK, Peer, open_sockets, reset, tcp_pair
 from trionet.net.close_reason import CloseReason
 from trionet.net.endpoint import ConnectionId, Endpoint
 from trionet.net.listening import bind
+from trionet.net.network import SYSTEM
 from trionet.net.readiness import ReadinessKind, open_readiness
 from trionet.net.selector import Selector
 from trionet.net.transport import PlaintextTransport
@@ -355,7 +357,10 @@ async def test_socket_for_a_processor_that_has_ended_is_closed(
             await processor.run()
         listening = bind(listener(), backlog=5, receive_buffer_bytes=-1)
         config = ServerConfig(socket_send_buffer_bytes=-1, socket_receive_buffer_bytes=-1)
-        acceptor = Acceptor(listener(), listening, shared, config, trio.lowlevel.ParkingLot())
+        lot, nobody = trio.lowlevel.ParkingLot(), cast(Any, None)
+        acceptor = Acceptor(
+            listener(), listening, shared, config, lot, SYSTEM, nobody, nobody, nobody
+        )
         acceptor.processors.append(processor)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(acceptor.run)

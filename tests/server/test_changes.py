@@ -25,7 +25,7 @@ from trionet.server import (
     ServerConfig,
     SocketServer,
 )
-from trionet.server.listener import GRACE_SECONDS
+from trionet.server.acceptor import GRACE_SECONDS
 from trionet.server.processor import Processor
 
 

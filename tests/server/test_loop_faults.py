@@ -104,8 +104,7 @@ async def test_a_failure_of_the_listening_socket_ends_nothing(
     kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with serving(kind) as rig:
-        [listener] = rig.server._listeners.values()
-        acceptor = listener._acceptor
+        [acceptor] = rig.server._listeners.values()
         monkeypatch.setattr(acceptor, "_accept", failing(1, acceptor._accept))
         peer = await rig.connect()
 

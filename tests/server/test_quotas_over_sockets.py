@@ -87,7 +87,7 @@ async def test_too_many_connections_a_second_from_an_address(
         throttled = [await rig.connect(), await rig.connect()]
         await wait_all_tasks_blocked()
         await rig.exchange(await rig.connect(local_host=OTHER_ADDRESS), b"from elsewhere")
-        assert 2 == len(rig.server._listeners["L0"]._acceptor._throttled)
+        assert 2 == len(rig.server._listeners["L0"]._throttled)
         assert 6 == rig.server.quotas.total
 
         mock_clock.jump(1.1)

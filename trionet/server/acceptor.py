@@ -1,6 +1,6 @@
-"""Accepts the connections of one listener and gives them to its processors in turn.
+"""One listener of a running server: accepts its connections, and gives them to its processors.
 
-(Kafka: SocketServer.Acceptor.) Every connection passes the quotas first: it is admitted, or the
+(Kafka: SocketServer.Acceptor, with addProcessors and removeProcessors.) Every connection passes the quotas first: it is admitted, or the
 listener waits with it, or it is closed unserved, after a while if its address comes too often
 (KIP-612). A connection that is not admitted takes no processor's turn. Only a lack of descriptors
 or memory makes it wait; the peer's faults are skipped, and anything else is a bug of ours and
@@ -12,6 +12,7 @@ from __future__ import annotations
 import errno
 import logging
 import socket
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 
 import attrs
@@ -20,7 +21,7 @@ import trio
 from ..net.connecting import Address
 from ..net.delayed_closes import DelayedCloses
 from ..net.endpoint import Endpoint
-from ..net.network import SYSTEM, Network
+from ..net.network import Network
 from ..net.sockets import ListeningSocket, Socket
 from .accepted import Accepted
 from .admission import Delayed, Rejected
@@ -34,13 +35,17 @@ from .shared import Shared
 ACCEPTS_PER_WAKEUP_MAX = 4
 # How long accepting rests when the process or the system has no descriptor or memory left.
 RESOURCE_PAUSE_SECONDS = 0.1
+# How long the answers that a processor owes have to leave when there are to be fewer of them.
+GRACE_SECONDS = 1.0
+
+RunProcessor = Callable[..., Awaitable[None]]
 
 OUT_OF_RESOURCES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 
 @attrs.define(eq=False, slots=False)
 class Acceptor:
-    """One listener's accept loop.
+    """One listener's accept loop and its processors, inside the server's nursery.
 
     Args:
         endpoint: the listener, with its bound port.
@@ -49,6 +54,9 @@ class Acceptor:
         config: the sizes of the sockets' buffers.
         slot_freed: unparked when a wait for a quota may be over.
         network: that the listening socket is of.
+        run_processor: makes a processor of a number, reports it, and runs it until it ends.
+        processor_ids: the numbers of new processors.
+        nursery: where its tasks run; raises a LocalProtocolError when the server ends.
 
     Attributes:
         processors: where connections go, in turn; the list may change while it runs.
@@ -59,19 +67,49 @@ class Acceptor:
     _shared: Shared
     _config: ServerConfig
     _slot_freed: trio.lowlevel.ParkingLot
-    _network: Network = SYSTEM
+    _network: Network
+    _run_processor: RunProcessor
+    _processor_ids: Iterator[int]
+    _nursery: Callable[[], trio.Nursery]
     processors: list[Processor] = attrs.field(factory=list, init=False)
     _next: int = attrs.field(default=0, init=False)
     _throttled: DelayedCloses[Socket] = attrs.field(factory=DelayedCloses, init=False)
     _throttled_added: trio.Event = attrs.field(factory=trio.Event, init=False)
+    _accepting: trio.CancelScope = attrs.field(factory=trio.CancelScope, init=False)
+    _ended: trio.Event = attrs.field(factory=trio.Event, init=False)
 
     def __attrs_post_init__(self) -> None:
         self._log = self._shared.log
         self._quotas = self._shared.quotas
 
+    def start_accepting(self) -> None:
+        """Accept connections; there must be a processor by now (KAFKA-6893).
+
+        Raises:
+            LocalProtocolError: the server ends.
+        """
+        endpoint = self.endpoint
+        name = (
+            f"data-plane-kafka-socket-acceptor-{endpoint.listener_name}-"
+            f"{endpoint.security_protocol}-{endpoint.port}"
+        )
+        self._nursery().start_soon(self.run, name=name)
+
+    def stop_accepting(self) -> None:
+        """Close the listening socket; connections go on."""
+        self._accepting.cancel(reason="the listener stops")
+
+    async def stop(self) -> None:
+        """Accept nothing more and close its connections; cancelled, it does so all the same."""
+        self.stop_accepting()
+        # For one pass of the scheduler: an acceptor that is cancelled waits for nothing.
+        with trio.CancelScope(shield=True):
+            await self._ended.wait()
+        self.end_processors()
+
     async def run(self) -> None:
-        """Accept until cancelled; then the listening socket is closed, and what is throttled."""
-        with closing(self._listening):
+        """Accept until stopped; then the listening socket is closed, and what is throttled."""
+        with self._accepting, closing(self._listening):
             try:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._close_throttled, name="throttled connections")
@@ -79,6 +117,7 @@ class Acceptor:
             finally:
                 for sock in self._throttled.pop_all():
                     sock.close()
+                self._ended.set()
 
     async def _accept_all(self) -> None:
         while True:
@@ -182,6 +221,45 @@ class Acceptor:
                     self._shared.faults.note(f"closing a connection to {self.endpoint}", error)
 
     # Processors.
+
+    async def resize(self, count: int) -> None:
+        """Have ``count`` processors.
+
+        Fewer: the last ones read nothing more, and end with their connections when their answers
+        have left, or after :data:`GRACE_SECONDS`. Connections are handed to new ones when they are
+        ready. Cancelled, it has fewer new ones than wanted.
+
+        Raises:
+            LocalProtocolError: the server ends, so that there are no new ones.
+        """
+        await trio.lowlevel.checkpoint()
+        nursery = self._nursery()
+        for processor in self.processors[count:]:
+            nursery.start_soon(self._retire, processor)
+        del self.processors[count:]
+        while len(self.processors) < count:
+            self.processors.append(await self._start_processor())
+
+    def end_processors(self) -> None:
+        """End all of them; only after the acceptor."""
+        for processor in self.processors:
+            processor.end()
+        self.processors.clear()
+
+    async def _retire(self, processor: Processor) -> None:
+        """End a processor, so that who asked for fewer of them still hears that it was done."""
+        with trio.move_on_after(GRACE_SECONDS):
+            await processor.drain()
+        processor.end()
+
+    async def _start_processor(self) -> Processor:
+        id = next(self._processor_ids)
+        name = (
+            f"data-plane-kafka-network-thread-{self._config.node_id}-{self.endpoint.listener_name}-"
+            f"{self.endpoint.security_protocol}-{id}"
+        )
+        processor: Processor = await self._nursery().start(self._run_processor, id, name=name)
+        return processor
 
     async def _hand_over(self, accepted: Accepted) -> None:
         """Round robin; a full processor is passed over, and if all are, the last is waited for."""

@@ -30,7 +30,6 @@ from .closed_connections import ClosedConnections
 from .connection_quotas import ConnectionQuotas
 from .dialect import SIZE_PREFIXED, Dialect
 from .handler_pool import Handler, HandlerPool, NeverWaits
-from .listener import Listener
 from .loop_faults import LoopFaults
 from .processor import Processor
 from .recorder import Recorder, Recording
@@ -126,7 +125,7 @@ class SocketServer:
             faults=self.faults,
             recording=Recording(recorder, self.faults),
         )
-        self._listeners: dict[str, Listener] = {}
+        self._listeners: dict[str, Acceptor] = {}
         self._running: list[Processor] = []  # until they have closed what they had
         # In all, of those that ran: there may be many of them.
         self._ended = combined([])
@@ -384,7 +383,7 @@ class SocketServer:
             listener.start_accepting()
             self._log.info("started listener %s", listener.endpoint)
 
-    async def _start_listener(self, endpoint: Endpoint, sock: ListeningSocket) -> Listener:
+    async def _start_listener(self, endpoint: Endpoint, sock: ListeningSocket) -> Acceptor:
         config, name = self.config, endpoint.listener_name
         self.quotas.add_listener(name, config.listener_limits.get(name))
         builder = ChannelBuilder(
@@ -395,14 +394,15 @@ class SocketServer:
             self._dialect,
             self._network,
         )
-        acceptor = Acceptor(endpoint, sock, self._shared, config, self._slot_freed, self._network)
-        run_processor = partial(self._run_processor, endpoint, builder)
-        listener = Listener(
+        listener = Acceptor(
             endpoint,
-            acceptor,
-            run_processor,
+            sock,
+            self._shared,
+            config,
+            self._slot_freed,
+            self._network,
+            partial(self._run_processor, endpoint, builder),
             self._processor_ids,
-            config.node_id,
             self._running_nursery,
         )
         self._listeners[name] = listener
@@ -483,8 +483,6 @@ def check_resize(key: str, old: int, new: int) -> None:
 
 
 class _PrefixedLog(logging.LoggerAdapter[logging.Logger]):
-    def process(
-        self, msg: Any, kwargs: MutableMapping[str, Any]
-    ) -> tuple[Any, MutableMapping[str, Any]]:
+    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[str, Any]:
         assert self.extra is not None
         return f"{self.extra['prefix']} {msg}", kwargs
