@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509 import load_pem_x509_certificate, load_pem_x509_certificates
 
-import trionet.net.tls_stores as module
+import trionet.net.tls_context as module
 from support.tls import (
     TlsClient,
     authority,

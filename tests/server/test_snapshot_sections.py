@@ -13,7 +13,7 @@ from trionet.metrics.log_ring import LogRing
 from trionet.metrics.registry import Registry
 from trionet.net.readiness import ReadinessKind
 from trionet.server.closed_connections import ClosedConnections
-from trionet.server.connection_metrics import KINDS_MAX, ConnectionKinds
+from trionet.server.selector_metrics import KINDS_MAX, ConnectionKinds
 from trionet.server.snapshot_sections import closed_page, connections_page, log_page
 
 

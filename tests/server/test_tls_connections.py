@@ -20,7 +20,7 @@ from trionet.net.close_reason import CloseReason
 from trionet.net.readiness import ReadinessKind
 from trionet.server import NO_OP
 from trionet.server.channel_builder import ListenerSecurity
-from trionet.server.connection_metrics import ConnectionKinds
+from trionet.server.selector_metrics import ConnectionKinds
 
 MEGABYTE = 1024 * 1024
 

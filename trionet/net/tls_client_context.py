@@ -8,7 +8,7 @@ import attrs
 
 from ..errors import ConfigError
 from .key_stores import StoreSettings, read_key_store
-from .tls_stores import load_key, load_trust, new_context
+from .tls_context import load_key, load_trust, new_context
 
 # "https" is the rule of RFC 2818, by the name that Java has for it.
 _IDENTIFICATIONS = ("https", "")

@@ -1,19 +1,40 @@
-"""From a listener's ``ssl.*`` settings to the context of its connections, and its reload."""
+"""From a listener's ``ssl.*`` settings to the context of its connections, and its reload.
+
+Keys reach OpenSSL through an anonymous file in memory where the system has them (Linux), and else
+through a temporary file that only its owner can read, encrypted if we had to write it ourselves.
+"""
 
 from __future__ import annotations
 
 import os
 import ssl
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from threading import Lock
 
 import attrs
 
 from ..errors import ConfigError
-from .key_stores import KeyMaterial, StoreSettings, read_key_store
-from .tls_stores import load_key, load_trust, new_context
+from . import pem
+from .key_stores import KeyMaterial, StoreSettings, read_key_store, read_trust_store
 
+_HAS_MEMFD = hasattr(os, "memfd_create")
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+# What OpenSSL says of a certificate for another key, the last if that is of another kind.
+_MISMATCHES = ("key values mismatch", "key type mismatch", "no certificate assigned")
+# By the names of the standard, which Java uses.
+_SUITES_1_3 = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
+_SUITES_1_2 = {
+    f"TLS_{exchange}_WITH_{standard}": f"{exchange.replace('_', '-')}-{openssl}"
+    for exchange in ("ECDHE_ECDSA", "ECDHE_RSA", "DHE_RSA")
+    for standard, openssl in (
+        ("AES_256_GCM_SHA384", "AES256-GCM-SHA384"),
+        ("AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
+        ("CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305"),
+    )
+}
 _CLIENT_AUTH = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
@@ -160,3 +181,129 @@ def _fingerprint(paths: Sequence[str]) -> tuple[tuple[int, int, int] | None, ...
         else:
             found.append((status.st_mtime_ns, status.st_size, status.st_ino))
     return tuple(found)
+
+
+# What both sides of TLS make their contexts from: stores of keys and trust, versions and suites.
+
+
+def new_context(protocol: ssl._SSLMethod, settings: StoreSettings) -> ssl.SSLContext:
+    """A context of one side that speaks the versions and suites of the settings.
+
+    Raises:
+        ConfigError: one of them is not supported.
+    """
+    context = ssl.SSLContext(protocol)
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    # As in Java, what is in the trust store is trusted, be it an intermediate or a peer's own.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    _set_versions(context, settings.enabled_protocols)
+    if settings.cipher_suites:
+        _set_cipher_suites(context, settings.cipher_suites)
+    return context
+
+
+def _set_versions(context: ssl.SSLContext, names: Sequence[str]) -> None:
+    """Speak these versions and those between them."""
+    unknown = [name for name in names if name not in _VERSIONS]
+    if unknown or not names:
+        raise ConfigError(
+            f"ssl.enabled.protocols = {','.join(names)!r} is not allowed; allowed:"
+            f" {', '.join(_VERSIONS)}, since older versions are not safe"
+        )
+    versions = sorted(_VERSIONS[name] for name in names)
+    context.minimum_version, context.maximum_version = versions[0], versions[-1]
+
+
+def _set_cipher_suites(context: ssl.SSLContext, names: Sequence[str]) -> None:
+    """Allow only these; a version of which none is named is not spoken, as in Java."""
+    unknown = [name for name in names if name not in _SUITES_1_2 and name not in _SUITES_1_3]
+    if unknown:
+        raise ConfigError(
+            f"ssl.cipher.suites: {unknown[0]!r} is not a suite that is supported; allowed:"
+            f" {', '.join((*_SUITES_1_3, *_SUITES_1_2))}"
+        )
+    named_1_3 = set(names) & set(_SUITES_1_3)
+    if named_1_3 and len(named_1_3) < len(_SUITES_1_3):
+        raise ConfigError(
+            f"ssl.cipher.suites names {len(named_1_3)} of the suites of TLSv1.3, and Python cannot"
+            f" choose among them; allowed: all of {', '.join(_SUITES_1_3)}, or none, which turns"
+            " TLSv1.3 off"
+        )
+    old = [_SUITES_1_2[name] for name in names if name in _SUITES_1_2]
+    lowest = context.minimum_version if old else ssl.TLSVersion.TLSv1_3
+    highest = context.maximum_version if named_1_3 else ssl.TLSVersion.TLSv1_2
+    if max(lowest, context.minimum_version) > min(highest, context.maximum_version):
+        raise ConfigError(
+            "ssl.cipher.suites names no suite of a version in ssl.enabled.protocols; allowed: at"
+            " least one"
+        )
+    context.minimum_version, context.maximum_version = lowest, highest
+    if old:
+        context.set_ciphers(":".join(old))
+
+
+def load_key(context: ssl.SSLContext, material: KeyMaterial) -> None:
+    """Show this certificate to peers, and prove with its key that it is ours."""
+    try:
+        with _private_file(material.pem) as path:
+            # Without a password to give, OpenSSL would ask for one on the terminal.
+            context.load_cert_chain(path, password=material.password or "")
+    except (ssl.SSLError, ValueError) as error:
+        raise ConfigError(_why_unusable(material, _reason(error))) from None
+    except OSError as error:  # no descriptor is left, or no memory
+        raise ConfigError(
+            f"the key of {material.source} cannot be handed to OpenSSL: {error.strerror}"
+        ) from error
+
+
+def _why_unusable(material: KeyMaterial, reason: str) -> str:
+    source = material.source
+    if reason in _MISMATCHES:
+        return f"the key and the first certificate of {source} do not belong together"
+    if not pem.is_encrypted(material.pem):
+        return f"the key or the certificates of {source} cannot be used ({reason})"
+    if material.password is None:
+        return f"the key of {source} is encrypted, and there is no ssl.key.password"
+    return f"the key of {source} cannot be decrypted: wrong ssl.key.password"
+
+
+def load_trust(
+    context: ssl.SSLContext, settings: StoreSettings, purpose: ssl.Purpose | None
+) -> None:
+    """Trust whom the settings name; without any, whom the system trusts for ``purpose``."""
+    certificates = read_trust_store(settings)
+    if certificates is None:
+        if purpose is not None:
+            context.load_default_certs(purpose)  # as Java's own trust store
+        return
+    try:
+        for certificate in certificates:
+            # Each alone: OpenSSL keeps the GIL, and a thousand at once would stop the loop.
+            context.load_verify_locations(cadata=certificate)
+    except (ssl.SSLError, ValueError) as error:
+        raise ConfigError(
+            f"the trust store {settings.truststore_location or 'in the settings'} holds no"
+            f" certificates that can be read ({_reason(error)})"
+        ) from None
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "reason", None) or str(error)).replace("_", " ").lower()
+
+
+@contextmanager
+def _private_file(content: bytes) -> Iterator[str]:
+    """A path that holds this for as long as the block lasts, and that nobody else can read."""
+    if _HAS_MEMFD:
+        with os.fdopen(os.memfd_create("trionet"), "w+b") as file:
+            file.write(content)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+        return
+    descriptor, path = tempfile.mkstemp(prefix="trionet")  # mode 0600
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        yield path
+    finally:
+        os.unlink(path)

@@ -15,12 +15,11 @@ from ..metrics.registry import Collect
 from ..metrics.request_metrics import RequestMetrics, RequestSource
 from ..metrics.request_times import RequestTimes
 from ..metrics.sensors import Labels
-from .connection_metrics import ConnectionKinds
 from .load_metrics import LoadMetrics
 from .processor_counts import ProcessorCounts
 from .quota_metrics import MemoryPoolMetrics, QuotaMetrics, quota_rows
 from .request_channel import Request
-from .selector_metrics import Sampling, SelectorMetrics
+from .selector_metrics import ConnectionKinds, Sampling, SelectorMetrics
 from .snapshot_sections import Section, closed_page, connections_page, log_page
 from .socket_server import SocketServer
 
