@@ -9,10 +9,16 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from trionet.errors import LocalProtocolError
-from trionet.server.admission import Admission, Admitted, Delayed, Rejected, RejectReason
 from trionet.server.connection_counts import ConnectionGuard
 from trionet.server.connection_limits import ListenerLimits, ServerLimits
-from trionet.server.connection_quotas import ConnectionQuotas
+from trionet.server.connection_quotas import (
+    Admission,
+    Admitted,
+    ConnectionQuotas,
+    Delayed,
+    Rejected,
+    RejectReason,
+)
 
 LISTENERS = ("EXTERNAL", "ADMIN", "REPLICATION")
 

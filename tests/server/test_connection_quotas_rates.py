@@ -8,10 +8,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from trionet.server.admission import Admission, Admitted, Delayed, Rejected, RejectReason
 from trionet.server.connection_counts import ConnectionGuard
 from trionet.server.connection_limits import ListenerLimits, ServerLimits
-from trionet.server.connection_quotas import ConnectionQuotas
+from trionet.server.connection_quotas import (
+    Admission,
+    Admitted,
+    ConnectionQuotas,
+    Delayed,
+    Rejected,
+    RejectReason,
+)
 
 LISTENERS = ("EXTERNAL", "ADMIN", "REPLICATION")
 

@@ -7,9 +7,8 @@ import pytest
 from trionet.metrics.families import Snapshot
 from trionet.metrics.registry import Registry
 from trionet.net.memory_pool import MemoryPool
-from trionet.server.admission import Delayed, Rejected
 from trionet.server.connection_limits import ListenerLimits, ServerLimits
-from trionet.server.connection_quotas import ConnectionQuotas
+from trionet.server.connection_quotas import ConnectionQuotas, Delayed, Rejected
 from trionet.server.quota_metrics import MemoryPoolMetrics, QuotaMetrics
 
 GROUP = "kafka_server_socket_server_metrics_"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Any, Literal
 
 import pytest
@@ -57,7 +57,7 @@ class Ends:
 
 async def connected(network: Network, **buffers: int) -> tuple[Any, Any]:
     """The accepted end, and the one that connected."""
-    with network.listen(ENDPOINT, backlog=5, receive_buffer_bytes=-1) as listening:
+    with closing(network.listen(ENDPOINT, backlog=5, receive_buffer_bytes=-1)) as listening:
         address = listening.getsockname()
         far = network.open_socket(address, **buffers)
         begin_connect(far, address)
@@ -232,7 +232,7 @@ async def connect(network: Network, sock: Any, address: Address) -> None:
 
 
 async def test_nobody_listens(network: Network) -> None:
-    with network.listen(ENDPOINT, backlog=1, receive_buffer_bytes=-1) as listening:
+    with closing(network.listen(ENDPOINT, backlog=1, receive_buffer_bytes=-1)) as listening:
         address = listening.getsockname()
     sock = network.open_socket(address)
     try:
@@ -246,7 +246,7 @@ async def test_connections_that_nobody_has_accepted_end_with_who_listens(
     network: Network,
 ) -> None:
     async with network.open_readiness(None) as readiness:
-        with network.listen(ENDPOINT, backlog=5, receive_buffer_bytes=-1) as listening:
+        with closing(network.listen(ENDPOINT, backlog=5, receive_buffer_bytes=-1)) as listening:
             sock: Any = network.open_socket(listening.getsockname())
             begin_connect(sock, listening.getsockname())
             await network.wait_acceptable(listening)
@@ -261,7 +261,7 @@ async def test_connections_that_nobody_has_accepted_end_with_who_listens(
 
 
 async def test_an_address_is_taken_once(network: Network) -> None:
-    with network.listen(ENDPOINT, backlog=1, receive_buffer_bytes=-1) as listening:
+    with closing(network.listen(ENDPOINT, backlog=1, receive_buffer_bytes=-1)) as listening:
         taken = ENDPOINT.with_port(listening.getsockname()[1])
 
         with pytest.raises(OSError, match=r"cannot listen on PLAINTEXT://127\.0\.0\.1:") as refused:

@@ -174,7 +174,10 @@ class FrameDecoder:
         with memoryview(payload) as whole, whole[self._filled :] as rest:
             count = read_into(rest)
         self._filled += count
-        self._finish_if_full()
+        if self._filled == self._size:
+            self.frames.append(payload)
+            self._payload = None
+            self.is_inside_frame = False
         return count
 
     def receive_data(self, data: bytes) -> None:
@@ -201,24 +204,13 @@ class FrameDecoder:
                 self.frames.append(data[start:end])
                 position = end
             else:
-                self._begin_payload(data, start, size)
+                self._payload = bytearray(memoryview(data)[start:])
+                self._size, self._filled = size, available - start
+                self.is_inside_frame = True
                 return
         if self.error is None:
             self._head = data[position:]
         self.is_inside_frame = bool(self._head) or self._payload is not None
-
-    def _begin_payload(self, data: bytes, start: int, size: int) -> None:
-        self.is_inside_frame = True
-        self._size = size
-        self._filled = len(data) - start
-        self._payload = bytearray(memoryview(data)[start:])
-
-    def _finish_if_full(self) -> None:
-        if self._filled == self._size:
-            assert self._payload is not None
-            self.frames.append(self._payload)
-            self._payload = None
-            self.is_inside_frame = False
 
 
 def fill_with(data: bytes, fill: Callable[[Callable[[memoryview], int]], int]) -> bytes:

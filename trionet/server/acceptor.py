@@ -24,8 +24,8 @@ from ..net.endpoint import Endpoint
 from ..net.network import Network
 from ..net.sockets import ListeningSocket, Socket
 from .accepted import Accepted
-from .admission import Delayed, Rejected
 from .connection_counts import ConnectionGuard
+from .connection_quotas import Delayed, Rejected
 from .processor import Processor
 from .server_config import ServerConfig
 from .shared import Shared

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import logging
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 from time import perf_counter
 
@@ -22,7 +23,6 @@ from ..net.endpoint import Endpoint
 from ..net.listening import bind
 from .acceptor import OUT_OF_RESOURCES, RESOURCE_PAUSE_SECONDS
 from .http_exchange import HttpAnswer, HttpExchange, HttpRequest, HttpRules, Refused
-from .loop_share import LoopShare
 
 logger = logging.getLogger("trionet.server.metrics")
 
@@ -73,6 +73,39 @@ class ListenerLimits:
     write_seconds_max: float = 10.0
     linger_seconds_max: float = 1.0
     loop_share_max: float = 0.1
+
+
+class LoopShare:
+    """Gives one turn after the other, and rests between them: all work together has its share.
+
+    Args:
+        share_max: of the loop's time, above 0 and at most 1.
+    """
+
+    def __init__(self, share_max: float) -> None:
+        self._rest_per_second = 1 / share_max - 1
+        self._lock = trio.StrictFIFOLock()
+        self._free_at = 0.0
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Wait until nobody else has the turn and what was spent before is rested from.
+
+        The block may let others run; only what it does in :meth:`spending` counts.
+        """
+        async with self._lock:
+            await trio.sleep_until(self._free_at)
+            yield
+
+    @contextmanager
+    def spending(self) -> Iterator[None]:
+        """Count the time of the block, in which nothing else may run."""
+        began = perf_counter()
+        try:
+            yield
+        finally:
+            rest = (perf_counter() - began) * self._rest_per_second
+            self._free_at = max(self._free_at, trio.current_time()) + rest
 
 
 @attrs.define(eq=False, slots=False)

@@ -96,7 +96,7 @@ _NUMBER = "max.connections"
 _RATE = "max.connection.creation.rate"
 
 
-def quota_rows(quotas: ConnectionQuotas, now: float) -> list[dict[str, object]]:
+def quota_rows(quotas: ConnectionQuotas, now: float) -> Iterator[dict[str, object]]:
     """A row for each limit, also where there is none.
 
     Each has its ``entity``, the ``key`` of the setting, the ``limit`` (null for none), the
@@ -107,10 +107,6 @@ def quota_rows(quotas: ConnectionQuotas, now: float) -> list[dict[str, object]]:
         quotas: of a server.
         now: in seconds of the loop's clock.
     """
-    return list(_rows(quotas, now))
-
-
-def _rows(quotas: ConnectionQuotas, now: float) -> Iterator[dict[str, object]]:
     limits = quotas.limits
     yield _row("broker", _NUMBER, limits.connections_max, quotas.total)
     yield _row("broker", _RATE, limits.connections_per_second_max, quotas.rate.per_second(now))

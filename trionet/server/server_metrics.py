@@ -123,7 +123,7 @@ def server_state(server: SocketServer, requests: RequestSource) -> dict[str, obj
             "connections_closed": sum(statistics.closed.values()),
         },
         "processors": [_processor_row(each.counts) for each in server.processors],
-        "quotas": quota_rows(server.quotas, trio.current_time()),
+        "quotas": list(quota_rows(server.quotas, trio.current_time())),
         "apis": api_totals(requests),
     }
 
