@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.server.address_rates import ADDRESSES_MAX, IDLE_SECONDS_MAX, AddressRates
 from trionet.server.connection_limits import UNLIMITED
-from trionet.server.creation_rate import CreationRate
+from trionet.server.creation_rate import ADDRESSES_MAX, IDLE_SECONDS_MAX, AddressRates, CreationRate
 
 
 def rates(default: int | None = None) -> AddressRates:

@@ -44,9 +44,6 @@ class SecurityProtocol(StrEnum):
         return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
 
 
-_PROTOCOL_OF_ITSELF = {protocol.value: protocol for protocol in SecurityProtocol}
-
-
 @attrs.frozen
 class Endpoint:
     """One listener: its name, its protocol, and the host and port it is bound to or reached at.
@@ -85,7 +82,7 @@ class Endpoint:
                 f" in brackets and a port from 0 to {PORT_MAX}, such as PLAINTEXT://127.0.0.1:9092"
             )
         name = name.strip().upper()
-        known = _PROTOCOL_OF_ITSELF if protocols is None else protocols
+        known = SecurityProtocol.__members__ if protocols is None else protocols
         if name not in known:
             raise ConfigError(
                 f"{text!r}: the listener name {name} stands for no security protocol; known are"

@@ -119,7 +119,10 @@ class HeadDecoder:
             start = position + found[0]
             end = start + found[1] + len(self._tail)
             if end > len(data):
-                self._begin_body(data[start:], end - start)
+                self._rest = b""
+                self._body = bytearray(data[start:])
+                self._body_bytes, self._filled = end - start, len(data) - start
+                self.is_inside_frame = True
                 return
             self._finish(data[start:end])
             position = end
@@ -144,13 +147,6 @@ class HeadDecoder:
         if head_bytes < 0 or not head_bytes + size + len(self._tail):
             raise LocalProtocolError(f"a head of {head_bytes} bytes, in a frame without any")
         return found
-
-    def _begin_body(self, arrived: bytes, body_bytes: int) -> None:
-        self._rest = b""
-        self._body = bytearray(arrived)
-        self._filled = len(arrived)
-        self._body_bytes = body_bytes
-        self.is_inside_frame = True
 
     def _finish(self, body: Frame) -> None:
         tail = self._tail

@@ -64,7 +64,7 @@ def rounds_of_pkcs12(data: bytes) -> int:
     """
     _, safes, *mac = _fields(first(data).content, 3)
     _, wrapped = _fields(safes.content, 2)
-    contents = elements(first(_string(wrapped.content)).content)
+    contents = elements(first(_joined(first(wrapped.content))).content)
     return sum(_rounds_of_content(each.content) for each in contents) + (
         _rounds_of_mac(mac[0].content) if mac else 0
     )
@@ -73,7 +73,7 @@ def rounds_of_pkcs12(data: bytes) -> int:
 def _rounds_of_content(content: bytes) -> int:
     kind, *wrapped = _fields(content, 2)
     if kind.content == _DATA and wrapped:
-        return _rounds_of_bags(first(_string(wrapped[0].content)).content)
+        return _rounds_of_bags(first(_joined(first(wrapped[0].content))).content)
     if kind.content == _ENCRYPTED_DATA and wrapped:
         _, encrypted = _fields(first(wrapped[0].content).content, 2)
         _, algorithm = _fields(encrypted.content, 2)
@@ -132,12 +132,8 @@ def _number(element: Element) -> int:
     return abs(int.from_bytes(element.content, "big", signed=True))
 
 
-def _string(data: bytes) -> bytes:
-    """The OCTET STRING that is the first element, put together if it is in pieces."""
-    return _joined(first(data))
-
-
 def _joined(element: Element, depth: int = 0) -> bytes:
+    """The content of an OCTET STRING, put together if it is in pieces."""
     if element.tag == _OCTET_STRING:
         return element.content
     if element.tag != _OCTET_STRING | _CONSTRUCTED or depth > _DEPTH_MAX:

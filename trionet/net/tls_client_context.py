@@ -29,12 +29,6 @@ class ClientTlsSettings(StoreSettings):
 
     endpoint_identification_algorithm: str = "https"
 
-    @property
-    def has_key_store(self) -> bool:
-        """Whether we have a certificate to show."""
-        given = (self.keystore_location, self.keystore_key, self.keystore_certificate_chain)
-        return any(each is not None for each in given)
-
 
 def client_context(settings: ClientTlsSettings) -> ssl.SSLContext:
     """Read the stores and make a client's context; blocks, so call it in a thread.
@@ -51,7 +45,8 @@ def client_context(settings: ClientTlsSettings) -> ssl.SSLContext:
         )
     context = new_context(ssl.PROTOCOL_TLS_CLIENT, settings)
     context.check_hostname = bool(algorithm)
-    if settings.has_key_store:
+    store = (settings.keystore_location, settings.keystore_key, settings.keystore_certificate_chain)
+    if any(each is not None for each in store):
         load_key(context, read_key_store(settings))
     load_trust(context, settings, ssl.Purpose.SERVER_AUTH)
     return context

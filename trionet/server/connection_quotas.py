@@ -26,10 +26,9 @@ import attrs
 
 from ..errors import LocalProtocolError
 from ..net.endpoint import plain_address
-from .address_rates import AddressRates
 from .connection_counts import ConnectionCounts, ConnectionGuard
 from .connection_limits import ListenerLimits, ServerLimits
-from .creation_rate import WINDOW_SECONDS, WINDOWS, CreationRate
+from .creation_rate import WINDOW_SECONDS, WINDOWS, AddressRates, CreationRate
 
 
 @attrs.frozen

@@ -110,7 +110,7 @@ async def serve(
     secured = {name.upper(): each for name, each in (security or {}).items()}
     protocols = {name: each.security_protocol for name, each in secured.items()}
     # The names of protocols stand for them, whatever is given as their security.
-    protocols |= {protocol.value: protocol for protocol in SecurityProtocol}
+    protocols |= SecurityProtocol.__members__
     parsed = [
         Endpoint.parse(each, protocols) if isinstance(each, str) else each for each in endpoints
     ]

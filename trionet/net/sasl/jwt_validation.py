@@ -15,6 +15,7 @@ from typing import Any
 import attrs
 
 from ...errors import ConfigError
+from .mechanism import require
 from .oauthbearer import Token, TokenError
 
 ALGORITHMS = {
@@ -23,6 +24,9 @@ ALGORITHMS = {
     "EdDSA": "OKP",
 }
 """The algorithms that count, and the type of key that each takes."""
+
+# What the library is to take a key for; it asks for more than a key set need say.
+_IMPLIED = {"RSA": "RS256", "OKP": "EdDSA"}
 
 # Shorter ones are no proof of anything any more (RFC 7518, 3.3), and Kafka does not take them.
 RSA_BITS_MIN = 2048
@@ -76,7 +80,7 @@ class KeySet:
         keys = []
         for entry in usable:
             try:
-                key = jwt.PyJWK(entry, algorithm=_algorithm_of(entry)).key
+                key = jwt.PyJWK(entry, algorithm=entry.get("alg", _IMPLIED.get(entry["kty"]))).key
             except (jwt.PyJWTError, ValueError, TypeError):
                 continue  # a key that nobody can use harms no other
             if entry["kty"] == "RSA" and key.key_size < RSA_BITS_MIN:
@@ -191,11 +195,7 @@ def require_jwt() -> Any:
     Raises:
         ConfigError: it is not installed.
     """
-    try:
-        import jwt
-    except ImportError:
-        raise ConfigError("OAUTHBEARER needs a package: pip install 'trionet[sasl]'") from None
-    return jwt
+    return require("OAUTHBEARER", "jwt")
 
 
 def _text_of(error: Exception) -> str:
@@ -210,13 +210,6 @@ def _is_for_signatures(entry: Mapping[str, Any]) -> bool:
         and entry.get("alg") in (None, *ALGORITHMS)
         and isinstance(entry.get("kid", ""), str)
     )
-
-
-def _algorithm_of(entry: Mapping[str, Any]) -> str | None:
-    """What the library is to take a key for; it asks for more than a key set need say."""
-    implied = {"RSA": "RS256", "OKP": "EdDSA"}.get(entry["kty"])
-    found: str | None = entry.get("alg", implied)
-    return found
 
 
 def _token(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Token:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from importlib import import_module
+from typing import Any, Protocol
 
-from ...errors import AuthenticationError
+from ...errors import AuthenticationError, ConfigError
 
 # Who is not known yet is read no further: an honest message with name and password is far smaller.
 MESSAGE_BYTES_MAX = 4096
@@ -18,6 +19,18 @@ class CredentialsError(AuthenticationError):
     (Kafka: SaslException. The text of a plain AuthenticationError does reach the client, as that of
     a SaslAuthenticationException does.)
     """
+
+
+def require(mechanism: str, package: str) -> Any:
+    """The library that a mechanism is made with.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    try:
+        return import_module(package)
+    except ImportError:
+        raise ConfigError(f"{mechanism} needs a package: pip install 'trionet[sasl]'") from None
 
 
 def check_message_size(mechanism: str, message: bytes, bytes_max: int = MESSAGE_BYTES_MAX) -> None:

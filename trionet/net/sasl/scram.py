@@ -29,8 +29,14 @@ from typing import Any
 
 import attrs
 
-from ...errors import AuthenticationError, ConfigError
-from .mechanism import CredentialsError, SaslServer, check_message_size, check_user_name_size
+from ...errors import AuthenticationError
+from .mechanism import (
+    CredentialsError,
+    SaslServer,
+    check_message_size,
+    check_user_name_size,
+    require,
+)
 
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 """The mechanisms and their hash functions."""
@@ -184,11 +190,7 @@ def require_scramp() -> Any:
     Raises:
         ConfigError: it is not installed.
     """
-    try:
-        import scramp
-    except ImportError:
-        raise ConfigError("SCRAM needs a package: pip install 'trionet[sasl]'") from None
-    return scramp
+    return require("SCRAM", "scramp")
 
 
 class ScramPassword:
