@@ -1,4 +1,7 @@
-"""The elements of ASN.1 in BER, of which DER is a part: what certificates and key stores are made of."""
+"""The elements of ASN.1 in BER, of which DER is a part.
+
+Certificates and key stores are made of them.
+"""
 
 from __future__ import annotations
 

@@ -83,7 +83,6 @@ class SystemNetwork:
     shuffle = staticmethod(random.shuffle)
     now_ms = staticmethod(wall_clock.now_ms)
     wait_acceptable = staticmethod(trio.lowlevel.wait_readable)
-    open_readiness = staticmethod(open_readiness)
     resolve = staticmethod(connecting.resolve)
     open_socket = staticmethod(connecting.open_socket)
 
@@ -91,6 +90,9 @@ class SystemNetwork:
         self, endpoint: Endpoint, *, backlog: int, receive_buffer_bytes: int
     ) -> socket.socket:
         return bind(endpoint, backlog=backlog, receive_buffer_bytes=receive_buffer_bytes)
+
+    def open_readiness(self, kind: ReadinessKind | None) -> AbstractAsyncContextManager[Readiness]:
+        return open_readiness(kind)
 
     def transport(
         self,

@@ -1,10 +1,10 @@
 """One listener of a running server: accepts its connections, and gives them to its processors.
 
-(Kafka: SocketServer.Acceptor, with addProcessors and removeProcessors.) Every connection passes the quotas first: it is admitted, or the
-listener waits with it, or it is closed unserved, after a while if its address comes too often
-(KIP-612). A connection that is not admitted takes no processor's turn. Only a lack of descriptors
-or memory makes it wait; the peer's faults are skipped, and anything else is a bug of ours and
-travels up.
+(Kafka: SocketServer.Acceptor, with addProcessors and removeProcessors.) Every connection passes the
+quotas first: it is admitted, or the listener waits with it, or it is closed unserved, after a while
+if its address comes too often (KIP-612). A connection that is not admitted takes no processor's
+turn. Only a lack of descriptors or memory makes it wait; the peer's faults are skipped, and
+anything else is a bug of ours and travels up.
 """
 
 from __future__ import annotations

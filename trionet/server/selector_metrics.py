@@ -55,8 +55,8 @@ _MAXIMA: Final[tuple[tuple[Metric, Callable[[ProcessorCounts], RollingMaximum]],
     (names.REAUTHENTICATION_LATENCY_MAX, lambda p: p.counters.longest_reauthentication_ms),
 )
 _Shares = Callable[[ProcessorCounts, LoopStatistics], tuple[float, float]]
-# With what each is capped at. Kafka's time in select is the loop's idle time: a poll that waits lets
-# others run.
+# With what each is capped at. Kafka's time in select is the loop's idle time: a poll that waits
+# lets others run.
 _SHARES: Final[tuple[tuple[Metric, float, _Shares], ...]] = (
     (names.REQUEST_SIZE_AVG, inf, lambda p, _: (p.bytes_sent, p.responses_sent)),
     (
