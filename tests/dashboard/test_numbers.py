@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from trio.testing import wait_all_tasks_blocked
 
 from support.watching import watching
 from trionet import open_admin, open_broker, open_consumer, open_producer
@@ -59,6 +60,8 @@ async def test_requests_bytes_and_connections_are_what_endpoint_and_clients_coun
         refused = await admin.create_topics(["t", "not a name"])
         for number in range(RECORDS):
             await producer.send("t", b"x" * 100, partition=number % 3)
+        # A request is counted when its response has left, which its client may know first.
+        await wait_all_tasks_blocked()
 
         model = Model()
         model.fold(await teller.take(), 1.0)

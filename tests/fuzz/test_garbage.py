@@ -96,14 +96,17 @@ class Worker:
 
 
 def descriptors(pid: int, data: Path) -> Counter[str]:
-    """What a process has open beside its logs, whose number is that of its topics."""
+    """What a process has open beside its logs, whose number is that of its topics.
+
+    Nor does a module count that is being imported at this moment.
+    """
     found: Counter[str] = Counter()
     for link in Path(f"/proc/{pid}/fd").iterdir():
         try:
             target = str(link.readlink())
         except FileNotFoundError:
             continue  # closed since the list was made
-        if not target.startswith(str(data)):
+        if not target.startswith(str(data)) and not target.endswith((".py", ".pyc")):
             found[target.partition(":[")[0]] += 1
     return found
 

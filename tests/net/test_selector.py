@@ -324,7 +324,8 @@ async def test_channels_closed_while_receives_are_walked_do_not_disturb_the_othe
         pairs = [rig.connect() for _ in range(4)]
         for _, peer in pairs:
             await peer.send_frames(b"a")
-        await wait_all_tasks_blocked()
+        for channel, _ in pairs:
+            rig.wait_readable(channel)
         result = await rig.poll()
         assert 4 == len(result.completed_receives)
 

@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import trio
 from trio.testing import wait_all_tasks_blocked
 
-from support.serving import answer, serving
+from support.serving import answer, echo, serving
 from support.wire import frame
+from trionet.metrics.request_times import TimedRequest
 from trionet.net.channel import Channel
 from trionet.net.framing import Frame
 from trionet.net.poll_result import PollResult
+from trionet.net.readiness import ReadinessKind
 from trionet.server import socket_server
+from trionet.server.closed_connections import ClosedConnection
+from trionet.server.connection import Connection
 from trionet.server.processor import Processor
+from trionet.server.request_channel import Request, Response
 from trionet.server.server_statistics import ServerStatistics
 
 RECEIVE_BUFFER_BYTES = 10_000
@@ -124,3 +130,40 @@ async def test_a_turn_has_its_six_steps_in_order_when_each_has_something_to_do(
             ("completed sends", 1),
             ("disconnected", 1),
         ] == (processor.steps or [])[:6]
+
+
+class KeepingRecorder:
+    """Keeps what the server reports of requests."""
+
+    def __init__(self) -> None:
+        self.finished: list[TimedRequest] = []
+
+    def take(self, finished: list[TimedRequest]) -> None:
+        self.finished += finished
+
+    def throttle_ended(self, request: TimedRequest) -> None:
+        pass
+
+    def closed(self, closed: ClosedConnection, connection: Connection) -> None:
+        pass
+
+
+async def test_what_a_handler_sends_is_counted_though_its_processor_has_nothing_more_to_do(
+    kind: ReadinessKind,
+) -> None:
+    """Its response leaves in any pass of those in which the processor comes to rest."""
+    recorder = KeepingRecorder()
+
+    async def let_passes_go(request: Request) -> Response:
+        for _ in range(int(request.payload)):
+            await trio.lowlevel.checkpoint()
+        return await echo(request)
+
+    async with serving(kind, handler=let_passes_go, recorder=recorder) as rig:
+        peer = await rig.connect()
+        for passes in range(40):
+            await peer.send_frames(b"%d" % (passes // 4))
+            await peer.receive_frame()
+            await wait_all_tasks_blocked()
+
+            assert passes + 1 == len(recorder.finished)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import select
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import ExitStack, asynccontextmanager
@@ -137,6 +138,10 @@ class Selecting:
             self.selector.counters.polls += 1
             steps.on_event(channel, READ)
         return channel, self._opened.enter_context(TlsPeer(client))
+
+    def wait_readable(self, channel: Channel) -> None:
+        """Until the kernel has something for it, which on a busy machine is not at once."""
+        assert select.select([channel.transport], [], [], 5)[0]
 
     async def poll(self) -> PollResult:
         """The next poll that has something to tell."""

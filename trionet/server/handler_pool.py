@@ -57,7 +57,13 @@ async def handle_requests(
                 await handle_waiting(request_channel, handler, log)
             else:
                 empty_looks += 1
-            await request_channel.let_others_run()
+            # Until it looks again, the batch is not sent: no other handler is woken for what this
+            # one will take.
+            request_channel.looking_handlers += 1
+            try:
+                await trio.lowlevel.checkpoint()
+            finally:
+                request_channel.looking_handlers -= 1
 
 
 def has_lone(

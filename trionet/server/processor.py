@@ -179,6 +179,8 @@ class Processor:
                 request.sent_ns = at_ns
                 self._finished.append(request)
         self.selector.counters.io_ns += at_ns - began_ns
+        # Not left to the end of a turn: the processor may wait for its next event already.
+        self._recording.count(self._finished)
 
     async def serve_lone_request(  # noqa: ASYNC910 - the poll is next
         self, never_waits: NeverWaits

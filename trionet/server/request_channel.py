@@ -22,7 +22,6 @@ from collections import deque
 from collections.abc import Callable
 
 import trio
-from trio.lowlevel import checkpoint
 
 from ..errors import LocalProtocolError
 from ..metrics.request_times import RequestTimes, TimedRequest, now_ns
@@ -320,6 +319,7 @@ class RequestChannel:
 
     Attributes:
         idle_handlers: how many handlers wait for a batch; each of them counts itself.
+        looking_handlers: how many have emptied the batch, and look again before they wait.
         incoming: where they wait.
         requests: those that wait, the oldest first. This batch is what is sent to the handlers.
     """
@@ -330,7 +330,7 @@ class RequestChannel:
         self.requests: deque[Request] = deque()
         self._outgoing, self.incoming = trio.open_memory_channel[deque[Request]](1)
         self._is_sent = False
-        self._looking = 0
+        self.looking_handlers = 0
         self.idle_handlers = 0
         self._blocked: dict[Callable[[], None], None] = {}
         self._answered: list[ResponseQueue] = []
@@ -360,7 +360,7 @@ class RequestChannel:
 
     def call_handler(self) -> None:
         """Send the batch to the handlers, unless it is on its way or one is about to look at it."""
-        if self.requests and not self._is_sent and not self._looking:
+        if self.requests and not self._is_sent and not self.looking_handlers:
             self._is_sent = True
             self._outgoing.send_nowait(self.requests)
 
@@ -378,17 +378,6 @@ class RequestChannel:
     def received(self) -> None:
         """Note that a handler has the batch, and will empty it with :meth:`take`."""
         self._is_sent = False
-
-    async def let_others_run(self) -> None:
-        """Look into the batch again a pass of the scheduler later, as the handler that has it.
-
-        Meanwhile it is not sent: no other handler is woken for what this one will take.
-        """
-        self._looking += 1
-        try:
-            await checkpoint()
-        finally:
-            self._looking -= 1
 
     def wake_all_handlers(self) -> None:
         """Wake every idle handler, to find out whether it is still wanted."""
