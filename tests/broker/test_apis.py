@@ -10,7 +10,8 @@ import pytest
 from support.brokers import close_reasons, settled
 from support.client import connect, encode_request
 from trionet import Broker, open_broker
-from trionet.broker.served import _NEVER_WAIT, _SERVED
+from trionet.broker import handlers
+from trionet.broker.served import APIS
 from trionet.net.close_reason import CloseReason
 from trionet.protocol import error_codes
 from trionet.protocol.codec import lookup
@@ -237,10 +238,10 @@ def test_handlers_that_are_said_not_to_wait_cannot() -> None:
 
     Long calls have a task of their own, where they do.
     """
-    for key, _, _, module in _SERVED:
-        if key not in _NEVER_WAIT:
+    for api in APIS:
+        if not api.never_waits:
             continue
-        source = Path(str(module.__file__)).with_name(f"{module.__name__.split('.')[-1]}.py")
+        source = Path(handlers.__path__[0]) / f"{api.handle.__module__.split('.')[-1]}.py"
         [handle] = [
             node
             for node in ast.parse(source.read_text("utf-8")).body

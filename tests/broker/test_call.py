@@ -45,7 +45,7 @@ class Serving:
 async def serving(handle: Handle) -> AsyncIterator[Serving]:
     async with trio.open_nursery() as nursery:
         long_calls = LongCalls(nursery, 1_000_000)
-        apis = Apis([Api(API_VERSIONS, 0, 4, handle)], long_calls, lambda: ANSWER)
+        apis = Apis([Api(API_VERSIONS, 0, 4, handle)], long_calls)
         server = SocketServer(apis.handle, [Endpoint.parse("PLAINTEXT://127.0.0.1:0")])
         endpoints: list[Endpoint] = await nursery.start(server.run)
         async with connect(endpoints[0].address, "me") as client:

@@ -18,8 +18,9 @@ from support.extreme_messages import ExtremeMessages
 from support.group_calls import commit, committed
 from support.virtual import connect_in_memory
 from trionet import open_broker
-from trionet.broker.served import _SERVED
+from trionet.broker.served import APIS
 from trionet.protocol.error_codes import NONE
+from trionet.protocol.messages.registry import APIS as REGISTRY
 from trionet.testing import MemoryNetwork, run_virtual
 
 pytestmark = pytest.mark.slow
@@ -31,10 +32,10 @@ REQUESTS_OF_EACH = 4
 
 
 def apis() -> Iterator[tuple[str, int]]:
-    for _, low, high, module in _SERVED:
-        name = module.__name__.rpartition(".")[2]
+    for api in APIS:
+        name = REGISTRY[api.key][0]
         if not name.startswith("sasl_"):  # without SASL there is nothing to be said
-            yield from ((name, version) for version in range(low, high + 1))
+            yield from ((name, version) for version in range(api.min_version, api.max_version + 1))
 
 
 async def send(network: MemoryNetwork, address: str, frame: bytes) -> None:

@@ -55,7 +55,7 @@ async def serving(
 
 
 def long_calls(broker: Broker) -> LongCalls:
-    return broker._state.apis.long_calls
+    return broker._apis.long_calls
 
 
 def unknown_topics(count: int) -> MetadataRequest:
@@ -78,7 +78,7 @@ async def test_a_long_response_has_everything_in_its_order() -> None:
 async def test_a_long_request_is_answered_in_its_order_and_its_errors_are_counted() -> None:
     async with serving() as (broker, client):
         response = await client.call(unknown_topics(PARTITIONS), 12)
-        counts = broker._state.apis.counts.errors()
+        counts = broker._apis.counts.errors()
 
     assert [f"x{n}" for n in range(PARTITIONS)] == [each.name for each in response.topics]
     assert PARTITIONS == counts["Metadata", "UNKNOWN_TOPIC_OR_PARTITION"]
@@ -209,7 +209,7 @@ async def test_an_interceptor_sees_whole_responses() -> None:
         return response
 
     async with serving() as (broker, client):
-        broker._state.apis.interceptor = look
+        broker._apis.interceptor = look
         [topic] = (await client.call(ALL_TOPICS, 12)).topics
 
     assert [PARTITIONS] == seen

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from trionet.broker.own_topic import FIELDS, NAMES_OF, OwnTopic
-from trionet.broker.served import _SERVED
+from trionet.broker.served import APIS
 from trionet.broker.topics import TopicRegistry
 from trionet.protocol import api_keys
 from trionet.protocol.codec import Message, lookup
@@ -46,7 +46,7 @@ def _request_class(key: int) -> type[Message]:
     return typing.cast(type[Message], found)
 
 
-@pytest.mark.parametrize("key", [key for key, *_ in _SERVED], ids=api_keys.name_of)
+@pytest.mark.parametrize("key", [api.key for api in APIS], ids=api_keys.name_of)
 def test_an_api_that_names_topics_is_known(key: int) -> None:
     names_topics = bool(_NAME_TOPICS & _fields(_request_class(key), set()))
     assert names_topics == (key in FIELDS or key in NAMES_OF)

@@ -26,7 +26,7 @@ GAPS = re.compile(r"Gaps?: (.*?)(?:\n\n|$)", re.DOTALL)
 
 async def served() -> list[Api]:
     async with open_broker() as broker:
-        return list(broker._state.apis._apis.values())
+        return list(broker._apis._apis.values())
 
 
 def in_one_line(text: str) -> str:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from trionet.broker.served import _SERVED
+from trionet.broker.served import APIS
 from trionet.protocol import api_keys
 
 KB, MB = 1024, 1024 * 1024
@@ -24,7 +24,7 @@ LEFT_MS_MAX = 100
 
 def main(arguments: list[str]) -> int:
     """Measure, tell what is beyond the limits, and say by the exit status whether anything is."""
-    names = {api_keys.name_of(key): key for key, *_ in _SERVED}
+    names = {api_keys.name_of(api.key): api.key for api in APIS}
     parser = argparse.ArgumentParser(
         prog="python3 tests hostile",
         description="Send the broker the worst requests of each API that a generator finds: how "

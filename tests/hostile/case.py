@@ -23,7 +23,6 @@ from support.calls import create_topic
 from support.client import Client, connect, host_and_port
 from trionet import Broker, open_broker
 from trionet.broker.apis import Apis
-from trionet.broker.long_calls import ONLY_RESPOND
 from trionet.protocol.codec import lookup
 from trionet.protocol.header import encode_request_header
 from trionet.protocol.messages.offset_commit import (
@@ -121,7 +120,7 @@ async def receive_frame(stream: trio.SocketStream) -> int:
 
 async def leave(broker: Broker, hostile: Hostile) -> float:
     """For how long the broker goes on, in milliseconds, after a client has sent this and gone."""
-    apis: Apis = broker._state.apis
+    apis: Apis = broker._apis
     host, port = host_and_port(broker.bootstrap_servers)
     stream = await trio.open_tcp_stream(host, port)
     async with stream:
@@ -144,8 +143,8 @@ async def measure(api_key: int, size: int) -> None:
         await populate(client)
         ticker = Ticker()
         nursery.start_soon(ticker.run)
-        apis: Apis = broker._state.apis
-        served = next(each for each in apis.ranges if each.api_key == api_key)
+        apis: Apis = broker._apis
+        served = next(each for each in apis.advertised.ranges if each.api_key == api_key)
         versions = range(served.min_version, served.max_version + 1)
         big = broker._state.topics.get(TOPIC)
         assert big is not None
@@ -162,7 +161,7 @@ async def measure(api_key: int, size: int) -> None:
                     "worst_ms": round(held_ms, 1),
                     "memory": peak[0],
                 }
-                if api_key in ONLY_RESPOND:
+                if apis._apis[api_key].only_responds:
                     found["left_ms"] = round(await leave(broker, hostile), 1)
                 print(json.dumps(found), flush=True)
             if scope.cancelled_caught:

@@ -33,7 +33,7 @@ async def test_no_request_holds_the_loop(monkeypatch: pytest.MonkeyPatch) -> Non
         gc.freeze()  # a collection of what other tests have left is none of a request's
         ticker = case.Ticker()
         nursery.start_soon(ticker.run)
-        for served in broker._state.apis.ranges:
+        for served in broker._apis.advertised.ranges:
             versions = range(served.min_version, served.max_version + 1)
             for hostile in hostile_frames(served.api_key, versions, SIZE, {TOPIC: big.id}):
                 _, held[hostile.name] = await case.attack(broker, hostile, ticker)

@@ -46,7 +46,7 @@ async def _throttle(apis: Apis, nursery: trio.Nursery) -> None:
 
 async def _main(settings: dict[str, object]) -> None:
     async with trionet.open_broker(settings) as broker, trio.open_nursery() as nursery:
-        nursery.start_soon(_throttle, broker._state.apis, nursery)
+        nursery.start_soon(_throttle, broker._apis, nursery)
         print(broker.bootstrap_servers, flush=True)
         await trio.to_thread.run_sync(sys.stdin.read)
         nursery.cancel_scope.cancel()

@@ -15,7 +15,7 @@ from support.calls import append, batch, create_topic, fetch_request, produce_re
 from support.client import connect
 from trionet import LocalProtocolError
 from trionet.broker.response_errors import errors_in
-from trionet.broker.served import _SERVED
+from trionet.broker.served import APIS
 from trionet.protocol import api_keys, error_codes
 from trionet.protocol.codec import lookup
 from trionet.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -58,10 +58,10 @@ BY_ITEM = {
 # What has no answer before the broker has looked, and what is a part of the authentication.
 NOT_REFUSED = (api_keys.DESCRIBE_LOG_DIRS, api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE)
 VERSIONS = [
-    pytest.param(key, version, id=f"{api_keys.name_of(key)}-{version}")
-    for key, low, high, _ in _SERVED
-    for version in range(low, high + 1)
-    if key not in NOT_REFUSED
+    pytest.param(api.key, version, id=f"{api_keys.name_of(api.key)}-{version}")
+    for api in APIS
+    for version in range(api.min_version, api.max_version + 1)
+    if api.key not in NOT_REFUSED
 ]
 
 

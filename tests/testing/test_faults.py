@@ -13,7 +13,7 @@ import trionet
 from support.calls import batch, fetch_request, produce_request
 from support.faulty import METADATA, produce
 from support.leaks import nothing_left_behind
-from trionet.broker.served import _SERVED
+from trionet.broker.served import APIS as SERVED
 from trionet.protocol import error_codes
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from trionet.protocol.messages.offset_commit import (
@@ -25,7 +25,7 @@ from trionet.protocol.messages.offset_fetch import OffsetFetchRequest
 from trionet.protocol.messages.registry import APIS
 from trionet.testing import BlockingRawPeer, Fault, ThreadedBroker, raw_peer
 
-NOT_SERVED = next(iter(APIS.keys() - {key for key, *_ in _SERVED}))
+NOT_SERVED = next(iter(APIS.keys() - {api.key for api in SERVED}))
 
 
 @pytest.fixture
@@ -389,7 +389,7 @@ def test_a_produce_without_answer_that_waits_for_the_disk_ends_as_the_fault_says
 def test_errors_in_answers_are_counted_as_without_a_test(
     broker: ThreadedBroker, peer: BlockingRawPeer
 ) -> None:
-    counts = broker._broker._state.apis.counts
+    counts = broker._broker._apis.counts
     produce(peer)
     peer.call(produce_request("missing", batch(b"a")), 12)
     broker.faults.fail("Produce", "REQUEST_TIMED_OUT")

@@ -23,6 +23,7 @@ from ..protocol.messages.api_versions import ApiVersion
 from ..protocol.wire import REQUEST_ELEMENTS_MAX
 from ..server.connection import Connection
 from ..server.request_channel import CloseConnection, NoOp, Request, Response
+from .advertised_apis import AdvertisedApis
 from .call import QUICK_ELEMENTS, Call, TakesLong
 from .long_calls import LongCalls
 from .own_topic import OwnTopic
@@ -47,41 +48,70 @@ class Api:
         key: Kafka's number.
         min_version: lowest version that is served.
         max_version: highest version that is served: a released Kafka's, not the schema's.
-        handle: answers one call.
+        handle: answers one call; as it is declared (:func:`serves`) its first argument is what
+            the handlers of one node work on.
         never_waits: ``handle`` makes no checkpoint: it leaves to tasks what takes its time.
+        only_responds: a call changes nothing that a client could find out by another call.
+        quick_elements: a request with more elements is read in steps.
     """
 
     key: int
     min_version: int
     max_version: int
-    handle: Handle
+    handle: Callable[..., Awaitable[Any]]
     never_waits: bool = False
+    only_responds: bool = False
+    quick_elements: int = QUICK_ELEMENTS
 
+    def of(self, broker: Any) -> Api:
+        """The same of one node."""
+        return attrs.evolve(self, handle=partial(self.handle, broker))
+
+
+def serves(
+    key: int,
+    min_version: int,
+    max_version: int,
+    *,
+    never_waits: bool = False,
+    only_responds: bool = False,
+    quick_elements: int = QUICK_ELEMENTS,
+) -> Callable[[Callable[..., Awaitable[Any]]], Api]:
+    """Declare what a handler serves; for the arguments see :class:`Api`."""
+    return lambda handle: Api(
+        key, min_version, max_version, handle, never_waits, only_responds, quick_elements
+    )
+
+
+API_VERSIONS: Final = Api(api_keys.API_VERSIONS, 0, 4, AdvertisedApis.handle, only_responds=True)
 
 RESPONSES = (bytes, Send, NoOp, CloseConnection)
 """What a handler may give besides a message."""
 
 
-# Each of their partitions takes ten times as long as what others are asked about.
-_QUICK_ELEMENTS: Final = {api_keys.PRODUCE: 400, api_keys.FETCH: 400}
-
-
 class _Route:
     """One (API, version) that was asked for at least once."""
 
-    __slots__ = ("codec", "counts", "decode", "handle", "has_tagged_header", "quick_elements")
+    __slots__ = (
+        "codec",
+        "counts",
+        "decode",
+        "handle",
+        "has_tagged_header",
+        "only_responds",
+        "quick_elements",
+    )
 
     def __init__(
-        self, codec: ApiVersionCodec, handle: Handle, counts: RouteCounts, elements_max: int
+        self, codec: ApiVersionCodec, api: Api, counts: RouteCounts, elements_max: int
     ) -> None:
         self.codec = codec
         self.counts = counts
         self.decode = codec.decode_request
-        self.handle = handle
+        self.handle = api.handle
+        self.only_responds = api.only_responds
         # An object: the decoders are not compiled.
-        self.quick_elements: Any = min(
-            elements_max, _QUICK_ELEMENTS.get(codec.api_key, QUICK_ELEMENTS)
-        )
+        self.quick_elements: Any = min(elements_max, api.quick_elements)
         self.has_tagged_header = codec.request_header_version == 2
 
 
@@ -89,42 +119,40 @@ class Apis:
     """The broker's APIs as a handler of the SocketServer.
 
     Args:
-        apis: what is served.
+        apis: what is served beside ApiVersions.
         long_calls: serves what would hold the loop up.
-        unsupported_api_versions: answers an ApiVersions request of a version nobody knows.
         elements_max: what a request may hold: elements of arrays, arrays, and tags
             (``request.max.elements``).
+        own_topic: the topic of the request log, if there is one: calls about it are not logged.
 
     Attributes:
-        ranges: the served APIs as ApiVersions tells them.
+        advertised: the served APIs as ApiVersions reports them.
         long_calls: as given.
-        ranges_encoded: the body of that answer in the versions that were asked for.
         counts: the requests and errors of each API and version.
         interceptor: sees every decoded call before its API does, for tests; None: nobody.
-        own_topic: the topic of the request log, if there is one: calls about it are not logged.
     """
 
     def __init__(
         self,
         apis: Iterable[Api],
         long_calls: LongCalls,
-        unsupported_api_versions: Callable[[], Any],
         elements_max: int = REQUEST_ELEMENTS_MAX,
+        own_topic: OwnTopic | None = None,
     ) -> None:
-        self._apis = {api.key: api for api in apis}
-        self.ranges = [
+        self.advertised = AdvertisedApis()
+        served = {api.key: api for api in (API_VERSIONS.of(self.advertised), *apis)}
+        self._apis = {key: served[key] for key in sorted(served)}
+        self.advertised.ranges = [
             ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
             for api in self._apis.values()
         ]
-        self.ranges_encoded: dict[int, bytes] = {}
         self._never_wait = frozenset(key for key, api in self._apis.items() if api.never_waits)
-        self._unsupported_api_versions = unsupported_api_versions
         self.long_calls = long_calls
         self._elements_max = elements_max
         self._routes: dict[tuple[int, int], _Route] = {}
         self.counts = RequestCounts(api_keys.name_of(key) for key in self._apis)
         self.interceptor: Intercept | None = None
-        self.own_topic: OwnTopic | None = None
+        self._own_topic = own_topic
 
     async def handle(self, request: Request) -> Response | None:
         """Answer one frame (see :data:`trionet.server.handler_pool.Handler`)."""
@@ -170,11 +198,19 @@ class Apis:
         connection.client_id = client_id
         if counts.is_deprecated:
             counts.note_deprecated(connection.client_software)
-        return Call(route.codec, correlation_id, client_id, request, counts)
+        return Call(
+            route.codec,
+            correlation_id,
+            client_id,
+            request,
+            counts,
+            self.long_calls,
+            route.only_responds,
+        )
 
     def _called(self, route: _Route, call: Call, message: Any) -> Awaitable[Any]:
         """What is to be awaited for the response."""
-        own_topic = self.own_topic
+        own_topic = self._own_topic
         if own_topic is not None and own_topic.is_touched_by(call.codec.api_key, message):
             call.request.is_left_out = True
         if _request_log.isEnabledFor(logging.DEBUG):
@@ -203,7 +239,7 @@ class Apis:
         codec = lookup(key, version)
         assert codec is not None, f"no codec for a version that {api} serves"
         counts = self.counts.route(api_keys.name_of(key), version)
-        route = self._routes[key, version] = _Route(codec, api.handle, counts, self._elements_max)
+        route = self._routes[key, version] = _Route(codec, api, counts, self._elements_max)
         return route
 
     def _unsupported(
@@ -215,8 +251,8 @@ class Apis:
             codec = lookup(key, 0)
             assert codec is not None
             counts = self.counts.route(api_keys.name_of(key), 0)
-            call = Call(codec, correlation_id, None, request, counts)
-            return call.encode(self._unsupported_api_versions())
+            call = Call(codec, correlation_id, None, request, counts, self.long_calls)
+            return call.encode(self.advertised.response(None, 0))
         api = self._apis.get(key)
         served = f"{api.min_version} to {api.max_version}" if api else "none"
         return CloseConnection(

@@ -26,6 +26,7 @@ from ..net.network import SYSTEM, Network
 from ..net.principal import PrincipalBuilder
 from ..server.server_statistics import ServerStatistics, combined
 from ..server.socket_server import SocketServer
+from .apis import Apis
 from .broker_configs import BrokerConfigs
 from .cluster import Cluster
 from .config import BrokerConfig
@@ -43,6 +44,7 @@ from .request_log_topic import (
     request_log_settings,
     statistics,
 )
+from .request_recorder import RequestRecorder
 from .served import served_apis
 from .state import BrokerState
 from .topics import TopicRegistry
@@ -112,6 +114,10 @@ class Broker:
         self._state = first.state
         self._monitor = monitor
         self._changing_nodes = trio.Lock()
+
+    @property
+    def _apis(self) -> Apis:
+        return self._nodes[self._state.node_id].apis
 
     @property
     def _server(self) -> SocketServer:
@@ -275,10 +281,10 @@ class Broker:
     def statistics(self) -> BrokerStatistics:
         """What all nodes did and hold now; a node that was started again counts from there."""
         cluster, states = self._cluster, [node.state for node in self._nodes.values()]
-        recorders = [state.recorder for state in states if state.recorder is not None]
+        recorders = [node.recorder for node in self._nodes.values() if node.recorder is not None]
         calls: Counter[str] = Counter()
-        for state in states:
-            calls.update(state.apis.counts.calls())
+        for node in self._nodes.values():
+            calls.update(node.apis.counts.calls())
         return BrokerStatistics(
             server=combined([node.server.statistics() for node in self._nodes.values()]),
             calls=dict(calls),
@@ -370,12 +376,15 @@ async def open_broker(
         log = _remember_log(config, last)
         report_settings(config, nodes=brokers)
         async with AsyncExitStack() as stack:
-            cluster = await _open_cluster(configs, stack, network, disk)
+            cluster, recorders = await _open_cluster(configs, stack, network, disk)
             last.callback(cluster.let_go)
             monitor = stack.enter_context(LoopMonitor())
             surroundings = Surroundings(principal_builder, monitor, log)
-            nodes = [Node(state, surroundings) for state in cluster.nodes.values()]
-            start_upkeep(cluster.nursery, cluster)
+            nodes = [
+                Node(state, served_apis(state), recorders.get(node_id), surroundings)
+                for node_id, state in cluster.nodes.items()
+            ]
+            start_upkeep(cluster.nursery, cluster, [node.apis for node in nodes])
             for node in nodes:
                 last.callback(node.give_ports_back)
                 await cluster.nursery.start(node.run, name=f"node {node.state.node_id}")
@@ -431,7 +440,7 @@ def _remember_log(config: BrokerConfig, stack: ExitStack) -> LogRing | None:
 
 async def _open_cluster(
     configs: Sequence[BrokerConfig], stack: AsyncExitStack, network: Network, disk: Disk
-) -> Cluster:
+) -> tuple[Cluster, dict[int, RequestRecorder]]:
     config = configs[0]
     directory: Directory
     if config.log_dir is None:
@@ -462,18 +471,18 @@ async def _open_cluster(
     await cluster.open_logs()
     for each in settings:
         state = cluster.nodes[each.static.node_id] = BrokerState(cluster, each)
-        state.apis = served_apis(state)
         await state.groups.load()
-    for log in await open_request_log(cluster):
+    logs = await open_request_log(cluster)
+    for log in logs.values():
         at_the_end.callback(log.close)
         nursery.start_soon(log.run, name="request-log")
-    return cluster
+    return cluster, {node_id: log.recorder for node_id, log in logs.items()}
 
 
 async def _stop(cluster: Cluster, nodes: Sequence[Node]) -> None:
     cluster.purgatory.close()
     for node in nodes:
-        node.state.apis.long_calls.stop()
+        node.apis.long_calls.stop()
         node.state.groups.close()
     with trio.move_on_after(STOP_GRACE_SECONDS):
         await cluster.purgatory.drain()

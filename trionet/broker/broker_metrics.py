@@ -26,6 +26,7 @@ from ..server.socket_server import SocketServer
 from . import process_metrics
 from .broker_sections import fetch_sessions_section, groups_section
 from .metrics_settings import MetricsSettings
+from .request_recorder import RequestRecorder
 from .state import BrokerState
 
 logger = logging.getLogger("trionet.broker")
@@ -151,6 +152,7 @@ class BrokerMetrics:
         server: SocketServer,
         monitor: LoopMonitor,
         requests: RequestSource,
+        recorder: RequestRecorder | None,
         settings: MetricsSettings,
         log: LogRing,
     ) -> None:
@@ -158,6 +160,7 @@ class BrokerMetrics:
         self._server = server
         self._monitor = monitor
         self._requests = requests
+        self._recorder = recorder
         self._settings = settings
         self.log = log
         self.sections: Mapping[str, Section] = {
@@ -286,9 +289,9 @@ class BrokerMetrics:
         yield from self._produce_conversions.families({(): conversions.produced}, now)
         yield from self._fetch_conversions.families({(): conversions.fetched}, now)
         yield single(LOG_BYTES, sum(log.size for log in state.folder.logs.values()))
-        if state.recorder is not None:
+        if self._recorder is not None:
             for field, metric in REQUEST_LOG.items():
-                yield single(metric, getattr(state.recorder, field))
+                yield single(metric, getattr(self._recorder, field))
         loop = self._monitor.statistics()
         yield single(LOOP_PASSES, loop.passes)
         yield single(LOOP_IDLE_SECONDS, loop.idle_seconds)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from typing import Any, Final, Protocol, TypeVar, cast
 
 import trio
@@ -34,6 +34,8 @@ class LongResponses(Protocol):
     clock: Callable[[], float]
     line: trio.Lock
 
+    def start(self, call: Call, work: Callable[[], Awaitable[Any]], /) -> None: ...
+
     def respond(self, call: Call, message: Any, /) -> None: ...
 
 
@@ -47,10 +49,10 @@ class Call:
         request: the frame and the connection it came on.
         counts: where its answer and the errors in it are counted.
         has_errors: the answer is to be searched for errors; a handler that knows of one says so.
-        long_calls: serves it in steps, in a task of its own, where handlers have to
-            :meth:`pause`; None for a call that takes no time.
-        ends_with_connection: nothing but its response comes of it, which is not made for a client
-            that has gone.
+        long_calls: serves it when it :meth:`takes_long`.
+        only_responds: nothing but its response comes of it, which is not made for a client that
+            has gone.
+        is_long: it is served in steps, in a task of its own, where handlers have to :meth:`pause`.
         wants_lists: the response is inspected before it is encoded, and is made in one piece.
         errors: those in the :meth:`elements` that were made so far; None: none were made.
     """
@@ -61,10 +63,11 @@ class Call:
         "codec",
         "correlation_id",
         "counts",
-        "ends_with_connection",
         "errors",
         "has_errors",
+        "is_long",
         "long_calls",
+        "only_responds",
         "request",
         "wants_lists",
     )
@@ -76,6 +79,8 @@ class Call:
         client_id: str | None,
         request: Request,
         counts: RouteCounts,
+        long_calls: LongResponses,
+        only_responds: bool = False,
     ) -> None:
         self.codec = codec
         self.correlation_id = correlation_id
@@ -83,8 +88,9 @@ class Call:
         self.request = request
         self.counts = counts
         self.has_errors = counts.looks_for_errors
-        self.long_calls: LongResponses | None = None
-        self.ends_with_connection = False
+        self.long_calls = long_calls
+        self.only_responds = only_responds
+        self.is_long = False
         self.wants_lists = False
         self.errors: list[int] | None = None
         self._pause_at = 0.0
@@ -100,9 +106,9 @@ class Call:
 
     # Long calls.
 
-    @property
-    def is_long(self) -> bool:
-        return self.long_calls is not None
+    def takes_long(self, work: Callable[[], Awaitable[Any]]) -> None:
+        """Go on with it in steps; what ``work`` returns is its response."""
+        self.long_calls.start(self, work)
 
     def expect(self, count: int) -> None:
         """Say how many elements there are to work through, before what must not be done twice.
@@ -115,7 +121,7 @@ class Call:
 
     def must_be_long(self, count: int) -> bool:
         """Whether so many elements are too many for a call that is none yet."""
-        return count > QUICK_ELEMENTS and self.long_calls is None and not self.wants_lists
+        return count > QUICK_ELEMENTS and not self.is_long and not self.wants_lists
 
     def elements(self, made: Iterable[T], count: int) -> Any:  # compiled, no list is but a list
         """An array of the response: a list, or in a long call one that is made as it is written.
@@ -124,7 +130,7 @@ class Call:
             made: makes the elements; each stands for itself, whatever changes meanwhile.
             count: how many it makes.
         """
-        if self.long_calls is None or self.wants_lists:
+        if not self.is_long or self.wants_lists:
             return list(made)
         return stepping.elements(count, self._counted(made) if self.has_errors else made)
 
@@ -138,8 +144,7 @@ class Call:
 
     def must_pause(self) -> bool:
         """Whether a handler has computed for so long that others are to have a turn."""
-        long_calls = self.long_calls
-        return long_calls is not None and long_calls.clock() >= self._pause_at
+        return self.is_long and self.long_calls.clock() >= self._pause_at
 
     async def pause(self) -> None:
         """Let others have a turn. Always a checkpoint.
@@ -147,14 +152,14 @@ class Call:
         Raises:
             Abandoned: the client has gone, and with it the use of a call that only responds.
         """
-        long_calls = self.long_calls
-        if long_calls is None:
+        if not self.is_long:
             await trio.lowlevel.checkpoint()
             return
         # In line with the other long calls: no more than one of them computes in a turn.
+        long_calls = self.long_calls
         async with long_calls.line:
             await trio.lowlevel.checkpoint()
-        if self.ends_with_connection and self.has_gone:
+        if self.only_responds and self.has_gone:
             raise Abandoned
         self._pause_at = long_calls.clock() + STEP_SECONDS
 
@@ -213,7 +218,7 @@ class Call:
 
     def respond(self, message: Any) -> None:
         """Answer a call that was kept waiting; if its connection is gone it is only counted."""
-        if self.long_calls is not None and not self.wants_lists:
+        if self.is_long and not self.wants_lists:
             self.long_calls.respond(self, message)
         elif self.request.channel.is_open:
             self.request.respond(self.encode(message))
@@ -263,9 +268,16 @@ class DivertedCall(Call):
     __slots__ = ("_divert",)
 
     def __init__(self, call: Call, divert: Callable[[Any], None]) -> None:
-        super().__init__(call.codec, call.correlation_id, call.client_id, call.request, call.counts)
-        self.long_calls = call.long_calls
-        self.ends_with_connection = call.ends_with_connection
+        super().__init__(
+            call.codec,
+            call.correlation_id,
+            call.client_id,
+            call.request,
+            call.counts,
+            call.long_calls,
+            call.only_responds,
+        )
+        self.is_long = call.is_long
         self.wants_lists = call.wants_lists
         self._divert = divert
 

@@ -7,8 +7,6 @@ does the work, so that a thread would hold back the loop; it is done in steps be
 
 from __future__ import annotations
 
-import attrs
-
 from .._util.off_loop import OFF_LOOP_BYTES, off_loop
 from ..errors import ApiError, UnsupportedVersionError, WireFormatError
 from ..net.transmission import FileRange
@@ -20,19 +18,6 @@ from .in_steps import in_steps
 from .log.config import LogConfig
 from .log.directory import Buffer
 from .storage_errors import storage_errors
-
-
-@attrs.define
-class Conversions:
-    """How many records a node has converted (Kafka: BrokerTopicMetrics).
-
-    Attributes:
-        produced: from message sets to batches.
-        fetched: from batches to message sets.
-    """
-
-    produced: int = 0
-    fetched: int = 0
 
 
 def is_message_set(records: Buffer | None) -> bool:

@@ -29,7 +29,6 @@ import trio
 from ..errors import WireFormatError
 from ..net.close_reason import CloseReason
 from ..net.transmission import Chunk, Outgoing, outgoing
-from ..protocol import api_keys
 from ..protocol.header import encode_response_header, frame, join_small
 from ..protocol.stepping import stepping
 from ..server.request_channel import CloseConnection, NoOp
@@ -41,26 +40,6 @@ logger = logging.getLogger("trionet.broker")
 #: How many are under way that only respond, and as many of the others, which may wait for a disk.
 #: What comes then waits as the frame that it came in. Each has its elements in memory.
 AT_A_TIME: Final = 8
-
-#: What changes nothing that a client could find out by another call.
-ONLY_RESPOND: Final = frozenset(
-    {
-        api_keys.API_VERSIONS,
-        api_keys.DESCRIBE_CLUSTER,
-        api_keys.DESCRIBE_CONFIGS,
-        api_keys.DESCRIBE_GROUPS,
-        api_keys.DESCRIBE_LOG_DIRS,
-        api_keys.DESCRIBE_TOPIC_PARTITIONS,
-        api_keys.FETCH,
-        api_keys.FIND_COORDINATOR,
-        api_keys.LIST_CONFIG_RESOURCES,
-        api_keys.LIST_GROUPS,
-        api_keys.LIST_OFFSETS,
-        api_keys.METADATA,
-        api_keys.OFFSET_FETCH,
-        api_keys.OFFSET_FOR_LEADER_EPOCH,
-    }
-)
 
 # Collections of everything are put off while a long call is under way: each would look at all of
 # its elements, none of which is garbage, for a tenth of a second. But not for ever.
@@ -104,8 +83,7 @@ class LongCalls:
 
     def start(self, call: Call, work: Work) -> None:
         """Serve a call in a task of its own; what ``work`` gives is its response."""
-        call.long_calls = self
-        call.ends_with_connection = call.codec.api_key in ONLY_RESPOND
+        call.is_long = True
         self._nursery.start_soon(self._run, call, work, name=f"long {call.codec.name}")
 
     def respond(self, call: Call, message: Any) -> None:
@@ -136,12 +114,12 @@ class LongCalls:
     async def _run(self, call: Call, work: Work) -> None:
         with trio.CancelScope() as scope:
             await trio.lowlevel.checkpoint()
-            if call.ends_with_connection:
+            if call.only_responds:
                 self._responding.add(scope)
                 if self._is_stopping:
                     scope.cancel(reason="the node is stopping")
             try:
-                async with self._responders if call.ends_with_connection else self._others:
+                async with self._responders if call.only_responds else self._others:
                     with _full_collections.put_off():
                         await self._serve(call, work)
             except Abandoned:
@@ -156,7 +134,7 @@ class LongCalls:
             call.end(CloseConnection(CloseReason.SERVER_SHUTDOWN))
 
     async def _serve(self, call: Call, work: Work) -> None:
-        if call.ends_with_connection and call.has_gone:
+        if call.only_responds and call.has_gone:
             raise Abandoned
         given = await work()
         if given is None:

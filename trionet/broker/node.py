@@ -18,12 +18,13 @@ from ..metrics.loop import LoopMonitor
 from ..net.endpoint import Endpoint, SecurityProtocol
 from ..net.principal import PrincipalBuilder
 from ..server.socket_server import SocketServer
+from .apis import Apis
 from .config import BrokerConfig
 from .config_dynamic_keys import ADDRESS_LIMITS, stores_of
 from .descriptors import log_connections_max
-from .handlers import api_versions
 from .reconfiguration import NodeReconfiguration
 from .refusals import log_refusal
+from .request_recorder import RequestRecorder
 from .server_changes import ServerChanges
 from .server_settings import server_config
 from .state import BrokerState
@@ -58,6 +59,8 @@ class Node:
 
     Attributes:
         state: what its handlers work on.
+        apis: dispatches requests to them.
+        recorder: makes rows of requests for the request log; None without one.
         endpoints: where it listens, with the bound ports once it has run.
         server: its network; the last one while it is stopped.
         metrics: what ``metrics.listener`` tells; None without that setting.
@@ -65,8 +68,16 @@ class Node:
 
     server: SocketServer
 
-    def __init__(self, state: BrokerState, surroundings: Surroundings) -> None:
+    def __init__(
+        self,
+        state: BrokerState,
+        apis: Apis,
+        recorder: RequestRecorder | None,
+        surroundings: Surroundings,
+    ) -> None:
         self.state = state
+        self.apis = apis
+        self.recorder = recorder
         self.endpoints: Sequence[Endpoint] = state.config.listeners
         self.metrics: BrokerMetrics | None = None
         self._surroundings = surroundings
@@ -111,15 +122,15 @@ class Node:
             )
             if nodes is not None:
                 log_connections_max(state.config, nodes)
-            answer = partial(api_versions.answer, state)
+            advertised = self.apis.advertised.response
             self.server = server = SocketServer(
-                state.apis.handle,
+                self.apis.handle,
                 self.endpoints,
                 network_config,
-                {name: listener.for_server(answer) for name, listener in secured.items()},
+                {name: listener.for_server(advertised) for name, listener in secured.items()},
                 network=state.cluster.network,
-                recorder=state.recorder,
-                never_waits=state.apis.never_waits,
+                recorder=self.recorder,
+                never_waits=self.apis.never_waits,
             )
             server.closed_connections.listeners.append(log_refusal)
             self.give_ports_back()
@@ -255,4 +266,6 @@ class Node:
 
         state, monitor = self.state, self._surroundings.monitor
         settings = metrics_settings(state.config)
-        return BrokerMetrics(state, self.server, monitor, state.apis.counts, settings, log)
+        return BrokerMetrics(
+            state, self.server, monitor, self.apis.counts, self.recorder, settings, log
+        )

@@ -124,11 +124,11 @@ def statistics(recorders: list[RequestRecorder]) -> RequestLogStatistics:
     )
 
 
-async def open_request_log(cluster: Cluster) -> list[RequestLog]:
+async def open_request_log(cluster: Cluster) -> dict[int, RequestLog]:
     """Make the topic if there is none, and have every node write rows of its requests to it.
 
     Returns:
-        The log of each node; none, if no topic is set.
+        The log of each node by its id; none, if no topic is set.
 
     Raises:
         ConfigError: the topic cannot be made.
@@ -136,13 +136,15 @@ async def open_request_log(cluster: Cluster) -> list[RequestLog]:
     settings = request_log_settings(cluster.config)
     if settings is None:
         await trio.lowlevel.checkpoint()
-        return []
+        return {}
     if cluster.topics.get(settings.topic) is None:
         try:
             await cluster.create_topic(settings.topic, partitions=settings.partitions)
         except ApiError as error:
             raise ConfigError(f"{TOPIC} = {settings.topic!r}: {error.message}") from error
-    return [RequestLog(cluster, state, settings) for state in cluster.nodes.values()]
+    return {
+        node_id: RequestLog(cluster, state, settings) for node_id, state in cluster.nodes.items()
+    }
 
 
 class RequestLog:
@@ -150,8 +152,11 @@ class RequestLog:
 
     Args:
         cluster: whose topic it is.
-        state: of the node, which gets a recorder.
+        state: of the node.
         settings: of the log.
+
+    Attributes:
+        recorder: makes a row of each request of the node.
     """
 
     def __init__(self, cluster: Cluster, state: BrokerState, settings: RequestLogSettings) -> None:
@@ -159,20 +164,20 @@ class RequestLog:
         self._state = state
         self._settings = settings
         network = cluster.network
-        self._recorder = state.recorder = RequestRecorder(
+        state.own_topic = OwnTopic(settings.topic, cluster.topics)
+        self.recorder = RequestRecorder(
             state.node_id,
             settings.sample_ppm,
             settings.rows_max,
             (lambda: network.now_ms() * 1_000_000) if network.is_virtual else time.time_ns,
             network.chance,
         )
-        state.apis.own_topic = OwnTopic(settings.topic, cluster.topics)
         self._turns = counting()
         self._is_failing = False
 
     async def run(self) -> None:
         """Append rows until cancelled."""
-        recorder = self._recorder
+        recorder = self.recorder
         while True:
             await recorder.has_rows.wait()
             await trio.sleep(self._settings.linger_seconds)
@@ -202,7 +207,7 @@ class RequestLog:
 
     def close(self) -> None:
         """Append what is left, when nothing comes any more."""
-        recorder = self._recorder
+        recorder = self.recorder
         recorder.release_throttled()
         while recorder.rows:
             log = self._next_log()
@@ -227,7 +232,7 @@ class RequestLog:
 
     def _batch(self, log: Log) -> bytes:
         """As many of the oldest rows as a batch may have."""
-        recorder = self._recorder
+        recorder = self.recorder
         limit = recorder.batch_bytes_max = log.config.max_message_bytes
         rows = recorder.next_batch()
         batch = b"".join(batch_chunks(rows.builder))
@@ -243,12 +248,12 @@ class RequestLog:
         except ApiError as error:
             self._lose(error)
             return
-        self._recorder.written(is_logged=True)
+        self.recorder.written(is_logged=True)
         self._state.appended(log, appended.size)
         self._is_failing = False
 
     def _lose(self, error: ApiError) -> None:
-        self._recorder.written(is_logged=False)
+        self.recorder.written(is_logged=False)
         self._fail(error.message)
 
     def _fail(self, why: str) -> None:

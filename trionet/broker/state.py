@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import attrs
+
 from ..errors import ApiError
 from ..net.endpoint import Endpoint
 from ..protocol import error_codes
-from .apis import Apis
 from .cluster import Cluster
-from .conversion import Conversions
 from .dynamic_config import DynamicConfig
 from .fetch_sessions import FetchSessionCache
 from .groups.coordinator import GroupCoordinator
 from .leadership import PartitionRegistration
 from .log import Log
-from .request_recorder import RequestRecorder
+from .own_topic import OwnTopic
 
 
 def _operations(*codes: int) -> int:
@@ -30,6 +30,19 @@ def _operations(*codes: int) -> int:
 TOPIC_OPERATIONS = _operations(3, 4, 5, 6, 7, 8, 10, 11)
 GROUP_OPERATIONS = _operations(3, 6, 8, 10, 11)
 CLUSTER_OPERATIONS = _operations(5, 7, 8, 9, 10, 11, 12)
+
+
+@attrs.define
+class Conversions:
+    """How many records a node has converted (Kafka: BrokerTopicMetrics).
+
+    Attributes:
+        produced: from message sets to batches.
+        fetched: from batches to message sets.
+    """
+
+    produced: int = 0
+    fetched: int = 0
 
 
 class BrokerState:
@@ -47,11 +60,9 @@ class BrokerState:
         now_ms: the time that records are stamped with, in ms since the epoch.
         fetch_sessions: incremental fetches.
         groups: the groups that this node coordinates.
-        apis: what is served.
-        recorder: keeps what the request log says of it; None without one.
+        conversions: of record formats, for old clients.
+        own_topic: the topic of the request log; None without one.
     """
-
-    apis: Apis
 
     def __init__(self, cluster: Cluster, settings: DynamicConfig) -> None:
         config = settings.current
@@ -84,7 +95,7 @@ class BrokerState:
         self.conversions = Conversions()
         self.has_replicas = len(cluster.leadership.nodes) > 1
         self.is_in_memory = cluster.is_in_memory
-        self.recorder: RequestRecorder | None = None
+        self.own_topic: OwnTopic | None = None
         self._advertised: dict[str, Endpoint] = {}
         self._logs = cluster.folder.logs
 

@@ -7,7 +7,7 @@ error in one log is reported and does not stop the others.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
 import trio
@@ -35,7 +35,7 @@ CODECS_AFTER_SECONDS = 1.0
 CODECS_PAUSE_SECONDS = 0.02
 
 
-def start_upkeep(nursery: trio.Nursery, cluster: Cluster) -> None:
+def start_upkeep(nursery: trio.Nursery, cluster: Cluster, apis: Iterable[Apis]) -> None:
     """Start the tasks in ``nursery``; they run until it is cancelled."""
     config = cluster.config
     nursery.start_soon(cluster.purgatory.run, name="delayed-operations")
@@ -43,8 +43,8 @@ def start_upkeep(nursery: trio.Nursery, cluster: Cluster) -> None:
     for state in cluster.nodes.values():
         nursery.start_soon(state.groups.run, name="group-timers")
     if not cluster.network.is_virtual:
-        for state in cluster.nodes.values():
-            nursery.start_soon(load_codecs, state.apis, name="codecs")
+        for each in apis:
+            nursery.start_soon(load_codecs, each, name="codecs")
     if not cluster.is_in_memory:  # where nothing is to be flushed
         nursery.start_soon(_every, FLUSH_CHECK_SECONDS, _flush, cluster, name="log-flusher")
     rounds: list[tuple[str, str, Callable[[Cluster], Awaitable[None]]]] = [
@@ -89,7 +89,7 @@ async def load_codecs(apis: Apis) -> None:
     for which there may be no descriptors left when it is first asked for.
     """
     await trio.sleep(CODECS_AFTER_SECONDS)
-    for api in apis.ranges:
+    for api in apis.advertised.ranges:
         for version in range(api.min_version, api.max_version + 1):
             lookup(api.api_key, version)
             await trio.lowlevel.checkpoint()

@@ -407,7 +407,9 @@ class Faults:
         return self._in_loop(lambda: self._fault(which, action, **timing))
 
     def _check(self, keys: frozenset[int], action: Action) -> None:
-        served = {each.api_key for node in self._inside.nodes for each in node.state.apis.ranges}
+        served = {
+            each.api_key for node in self._inside.nodes for each in node.apis.advertised.ranges
+        }
         for key in keys:
             name = api_keys.name_of(key)
             if key in _BEFORE_REQUESTS:

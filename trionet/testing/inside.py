@@ -35,12 +35,14 @@ class NodeInside:
     Attributes:
         id: its ``node.id``.
         state: what its APIs work on.
+        apis: dispatches requests to them.
         changes: where waits for any change in the broker are parked.
     """
 
     def __init__(self, node: Node, changes: trio.lowlevel.ParkingLot) -> None:
         self.id = node.state.node_id
         self.state = node.state
+        self.apis = node.apis
         self.changes = changes
         self._node = node
 

@@ -40,10 +40,10 @@ class Interception:
         self.faults: list[Fault] = []
         self.clients: dict[str, str | None] = {}
         self._clients_max = CLIENTS_SWEPT_AT
-        if any(node.state.apis.interceptor is not None for node in inside.nodes):
+        if any(node.apis.interceptor is not None for node in inside.nodes):
             raise LocalProtocolError("this broker is under test already; once is enough")
         for node in inside.nodes:
-            node.state.apis.interceptor = partial(self._intercept, node)
+            node.apis.interceptor = partial(self._intercept, node)
             node.state.groups.on_change = inside.changed
 
     async def _intercept(

@@ -160,8 +160,8 @@ def _module(name: str) -> str:
 def _served() -> dict[int, tuple[int, int, str]]:
     """Of each API that is served: the lowest and the highest version, and its gaps."""
     return {
-        key: (low, high, gaps(_docstring(handler.__name__)))
-        for key, low, high, handler in served._SERVED
+        api.key: (api.min_version, api.max_version, gaps(_docstring(api.handle.__module__)))
+        for api in served.APIS
     }
 
 

@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from functools import partial
 
+from ...protocol import api_keys
 from ...protocol.messages.alter_configs import (
     AlterConfigsRequest,
     AlterConfigsResourceResponse,
     AlterConfigsResponse,
 )
 from ..alterations import OPERATIONS_MAX, SET
+from ..apis import serves
 from ..call import Call
 from ..config_resources import Outcome, alter_all, alter_each
 from ..state import BrokerState
 
 
+@serves(api_keys.ALTER_CONFIGS, 0, 2)
 async def handle(
     broker: BrokerState, request: AlterConfigsRequest, call: Call
 ) -> AlterConfigsResponse:

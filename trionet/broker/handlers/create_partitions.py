@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections import Counter
 
 from ...errors import ApiError
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
     CreatePartitionsTopic,
     CreatePartitionsTopicResult,
 )
+from ..apis import serves
 from ..call import Call
 from ..state import BrokerState
 from ..topics import check_partition_count
 
 
+@serves(api_keys.CREATE_PARTITIONS, 0, 3)
 async def handle(
     broker: BrokerState, request: CreatePartitionsRequest, call: Call
 ) -> CreatePartitionsResponse:

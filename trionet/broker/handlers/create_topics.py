@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 from ...errors import ApiError
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfigs,
@@ -15,6 +15,7 @@ from ...protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 from ..alterations import check_operation_count
+from ..apis import serves
 from ..call import Call
 from ..config_describe import describe_topic
 from ..state import BrokerState
@@ -22,6 +23,7 @@ from ..topic_store import Topic
 from ..topics import check_partition_count
 
 
+@serves(api_keys.CREATE_TOPICS, 0, 7)
 async def handle(
     broker: BrokerState, request: CreateTopicsRequest, call: Call
 ) -> CreateTopicsResponse:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from functools import partial
 
+from ...protocol import api_keys
 from ...protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
+from ..apis import serves
 from ..call import Call
 from ..state import BrokerState
 
 
+@serves(api_keys.DELETE_GROUPS, 0, 2)
 async def handle(
     broker: BrokerState, request: DeleteGroupsRequest, call: Call
 ) -> DeleteGroupsResponse | None:

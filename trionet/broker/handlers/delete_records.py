@@ -7,13 +7,14 @@ killed does not bring deleted records back. (Kafka writes it down once a minute.
 from __future__ import annotations
 
 from ...errors import ApiError
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from ..apis import serves
 from ..call import Call
 from ..log import Log
 from ..state import BrokerState
@@ -24,6 +25,7 @@ HIGH_WATERMARK = -1
 NO_LOW_WATERMARK = -1
 
 
+@serves(api_keys.DELETE_RECORDS, 0, 2)
 async def handle(
     broker: BrokerState, request: DeleteRecordsRequest, call: Call
 ) -> DeleteRecordsResponse | None:

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections import Counter
 
 from ...errors import ApiError
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from ..apis import serves
 from ..call import Call
 from ..state import BrokerState
 from ..topic_store import Topic
 
 
+@serves(api_keys.DELETE_TOPICS, 0, 6)
 async def handle(
     broker: BrokerState, request: DeleteTopicsRequest, call: Call
 ) -> DeleteTopicsResponse:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
     DescribeClusterResponse,
 )
+from ..apis import serves
 from ..call import Call
 from ..state import CLUSTER_OPERATIONS, BrokerState
 
@@ -15,6 +16,7 @@ BROKERS = 1
 CONTROLLERS = 2
 
 
+@serves(api_keys.DESCRIBE_CLUSTER, 0, 2, only_responds=True)
 async def handle(
     broker: BrokerState, request: DescribeClusterRequest, call: Call
 ) -> DescribeClusterResponse:

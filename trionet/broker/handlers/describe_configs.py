@@ -8,7 +8,7 @@ Gap: client metrics and groups have no settings here; asking for them is an erro
 from __future__ import annotations
 
 from ...errors import ApiError
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -17,6 +17,7 @@ from ...protocol.messages.describe_configs import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
+from ..apis import serves
 from ..broker_configs import OF_ALL
 from ..call import Call
 from ..config_describe import (
@@ -34,6 +35,7 @@ from ..topics import check_topic_name
 _ENTRIES = 300
 
 
+@serves(api_keys.DESCRIBE_CONFIGS, 0, 4, only_responds=True)
 async def handle(
     broker: BrokerState, request: DescribeConfigsRequest, call: Call
 ) -> DescribeConfigsResponse:

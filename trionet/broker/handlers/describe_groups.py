@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.describe_groups import (
     DescribedGroup,
     DescribedGroupMember,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
 )
+from ..apis import serves
 from ..call import Call
 from ..groups.group import Group
 from ..groups.group_state import GroupState
@@ -21,6 +22,7 @@ NOT_FOUND_VERSION = 6
 NO_OPERATIONS = -(2**31)
 
 
+@serves(api_keys.DESCRIBE_GROUPS, 0, 6, only_responds=True)
 async def handle(
     broker: BrokerState, request: DescribeGroupsRequest, call: Call
 ) -> DescribeGroupsResponse:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from ...errors import ApiError
+from ...protocol import api_keys
 from ...protocol.error_codes import KAFKA_STORAGE_ERROR
 from ...protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -17,6 +18,7 @@ from ...protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from ..apis import serves
 from ..call import Call
 from ..log.threads import run_blocking
 from ..state import BrokerState
@@ -26,6 +28,7 @@ IN_MEMORY = "memory"
 NOT_KNOWN = -1
 
 
+@serves(api_keys.DESCRIBE_LOG_DIRS, 0, 4, only_responds=True)
 async def handle(
     broker: BrokerState, request: DescribeLogDirsRequest, call: Call
 ) -> DescribeLogDirsResponse:

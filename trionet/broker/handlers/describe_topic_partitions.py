@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from ...errors import ApiError
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -21,6 +21,7 @@ from ...protocol.messages.describe_topic_partitions import (
     ResponseCursor,
     TopicRequest,
 )
+from ..apis import serves
 from ..call import Call
 from ..leadership import NO_LEADER, Leadership
 from ..state import TOPIC_OPERATIONS, BrokerState
@@ -31,6 +32,7 @@ from ..topics import check_topic_name, is_internal
 _SORTED_AT_ONCE = 2000
 
 
+@serves(api_keys.DESCRIBE_TOPIC_PARTITIONS, 0, 0, only_responds=True)
 async def handle(
     broker: BrokerState, request: DescribeTopicPartitionsRequest, call: Call
 ) -> DescribeTopicPartitionsResponse:

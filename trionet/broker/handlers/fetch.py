@@ -17,7 +17,7 @@ import trio
 
 from ...errors import ApiError
 from ...net.transmission import FileRange
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -27,6 +27,7 @@ from ...protocol.messages.fetch import (
     PartitionData,
 )
 from ...protocol.wire import new
+from ..apis import serves
 from ..call import Call
 from ..conversion import messages_of
 from ..fetch_sessions import FetchContext, FetchedPartition
@@ -62,23 +63,24 @@ READS_MAX: Final = 3
 READ_AT_ONCE: Final = 100
 
 
+@serves(api_keys.FETCH, 0, 18, only_responds=True, quick_elements=QUICK_PARTITIONS)
 async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> FetchResponse | None:
     now = trio.current_time()
     sessions = broker.fetch_sessions
     try:
-        if call.long_calls is None:
+        if not call.is_long:
             context = sessions.open(request, call.version, now)
         else:
             context = await call.paused(sessions.opening(request, call.version, now))
     except ApiError as error:
         call.has_errors = True
         return FetchResponse(error_code=error.error_code)
-    own_topic = broker.apis.own_topic
+    own_topic = broker.own_topic
     if own_topic is not None and own_topic.is_read_by(context):
         call.request.is_left_out = True
     fetch = _Fetch(broker, request, call, context)
     if fetch.is_long:
-        broker.apis.long_calls.start(call, fetch.read_in_steps)
+        call.takes_long(fetch.read_in_steps)
         return None
     fetch.read()
     if fetch.must_wait:
@@ -176,7 +178,7 @@ class _Fetch:
             self._call.abandon()
             return
         if self.is_long:
-            self._broker.apis.long_calls.start(self._call, self.read_at_last)
+            self._call.takes_long(self.read_at_last)
             return
         try:
             self.read()

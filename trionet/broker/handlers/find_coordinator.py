@@ -10,12 +10,13 @@ share groups.
 
 from __future__ import annotations
 
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.find_coordinator import (
     Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
+from ..apis import serves
 from ..call import Call
 from ..state import BrokerState
 
@@ -27,6 +28,7 @@ _UNSUPPORTED = {
 MANY_KEYS_VERSION = 4
 
 
+@serves(api_keys.FIND_COORDINATOR, 0, 6, only_responds=True)
 async def handle(
     broker: BrokerState, request: FindCoordinatorRequest, call: Call
 ) -> FindCoordinatorResponse:

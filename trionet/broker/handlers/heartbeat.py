@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from ...protocol import api_keys
 from ...protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ..apis import serves
 from ..call import Call
 from ..groups.member import Caller
 from ..state import BrokerState
 
 
+@serves(api_keys.HEARTBEAT, 0, 4)
 async def handle(broker: BrokerState, request: HeartbeatRequest, call: Call) -> HeartbeatResponse:
     caller = Caller(request.member_id, request.group_instance_id, request.generation_id)
     return HeartbeatResponse(error_code=broker.groups.heartbeat(request.group_id, caller))

@@ -7,17 +7,20 @@ from __future__ import annotations
 
 from functools import partial
 
+from ...protocol import api_keys
 from ...protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
 from ..alterations import OPERATIONS_MAX
+from ..apis import serves
 from ..call import Call
 from ..config_resources import Outcome, alter_each, alter_step_by_step
 from ..state import BrokerState
 
 
+@serves(api_keys.INCREMENTAL_ALTER_CONFIGS, 0, 1)
 async def handle(
     broker: BrokerState, request: IncrementalAlterConfigsRequest, call: Call
 ) -> IncrementalAlterConfigsResponse:

@@ -6,12 +6,14 @@ Ids are never given twice, restarts included. Gap: no transactions; a transactio
 from __future__ import annotations
 
 from ...errors import ApiError
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ..apis import serves
 from ..call import Call
 from ..state import BrokerState
 
 
+@serves(api_keys.INIT_PRODUCER_ID, 0, 5)
 async def handle(
     broker: BrokerState, request: InitProducerIdRequest, call: Call
 ) -> InitProducerIdResponse:

@@ -5,12 +5,13 @@ The answer comes when the generation is complete, and holds no handler until the
 
 from __future__ import annotations
 
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
+from ..apis import serves
 from ..call import Call
 from ..groups.answers import JoinAnswer
 from ..groups.member import Join
@@ -23,6 +24,7 @@ NULL_PROTOCOL_VERSION = 7
 CAN_SKIP_ASSIGNMENT_VERSION = 9
 
 
+@serves(api_keys.JOIN_GROUP, 0, 9)
 async def handle(
     broker: BrokerState, request: JoinGroupRequest, call: Call
 ) -> JoinGroupResponse | None:

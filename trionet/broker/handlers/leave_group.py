@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from itertools import islice
 
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.leave_group import (
     LeaveGroupRequest,
     LeaveGroupResponse,
     MemberResponse,
 )
+from ..apis import serves
 from ..call import Call
 from ..state import BrokerState
 
@@ -21,6 +22,7 @@ MANY_MEMBERS_VERSION = 3
 LEFT_AT_ONCE = 1000
 
 
+@serves(api_keys.LEAVE_GROUP, 0, 5)
 async def handle(broker: BrokerState, request: LeaveGroupRequest, call: Call) -> LeaveGroupResponse:
     if not request.group_id:
         return LeaveGroupResponse(error_code=error_codes.INVALID_GROUP_ID)

@@ -6,12 +6,13 @@ are told only if they have settings, and none has.
 
 from __future__ import annotations
 
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from ..apis import serves
 from ..call import Call
 from ..config_resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from ..state import BrokerState
@@ -19,6 +20,7 @@ from ..state import BrokerState
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 
 
+@serves(api_keys.LIST_CONFIG_RESOURCES, 0, 1, only_responds=True)
 async def handle(
     broker: BrokerState, request: ListConfigResourcesRequest, call: Call
 ) -> ListConfigResourcesResponse:

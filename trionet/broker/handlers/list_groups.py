@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...protocol import api_keys
 from ...protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from ..apis import serves
 from ..call import Call
 from ..groups.group import Group
 from ..groups.group_state import GroupState
@@ -14,6 +16,7 @@ TYPE = "classic"
 _STATES = frozenset(state.value.lower() for state in GroupState)
 
 
+@serves(api_keys.LIST_GROUPS, 0, 5, only_responds=True)
 async def handle(broker: BrokerState, request: ListGroupsRequest, call: Call) -> ListGroupsResponse:
     states = await _wanted(call, (each.strip() for each in request.states_filter), _STATES)
     types = await _wanted(call, request.types_filter, frozenset([TYPE]))

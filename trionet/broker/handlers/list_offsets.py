@@ -13,7 +13,7 @@ from math import inf
 from typing import TypeVar
 
 from ...errors import ApiError
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -21,6 +21,7 @@ from ...protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
+from ..apis import serves
 from ..call import Call
 from ..log import Log, OffsetAndTimestamp
 from ..state import BrokerState
@@ -49,6 +50,7 @@ RECORD_TIMES_SINCE = 1
 T = TypeVar("T")
 
 
+@serves(api_keys.LIST_OFFSETS, 0, 11, only_responds=True)
 async def handle(
     broker: BrokerState, request: ListOffsetsRequest, call: Call
 ) -> ListOffsetsResponse:

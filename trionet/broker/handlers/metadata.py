@@ -12,7 +12,7 @@ import logging
 from functools import partial
 
 from ...errors import ApiError
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -21,6 +21,7 @@ from ...protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from ..apis import serves
 from ..call import Call
 from ..leadership import NO_LEADER, Leadership
 from ..state import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, BrokerState
@@ -35,6 +36,7 @@ BY_ID = 12
 NO_OPERATIONS = -(2**31)
 
 
+@serves(api_keys.METADATA, 0, 13, only_responds=True)
 async def handle(
     broker: BrokerState, request: MetadataRequest, call: Call
 ) -> MetadataResponse | None:
@@ -47,8 +49,7 @@ async def handle(
     partitions = sum(each.partitions for each in found if isinstance(each, Topic))
     if call.must_be_long(len(found) + partitions):
         # Not called again: what was created would have been there all the time.
-        respond = partial(_respond, broker, request, call, found)
-        broker.apis.long_calls.start(call, respond)
+        call.takes_long(partial(_respond, broker, request, call, found))
         return None
     return await _respond(broker, request, call, found)
 
@@ -84,9 +85,9 @@ async def _find_all(
 ) -> list[Topic | MetadataResponseTopic]:
     """What is asked for, each of it once, as in Kafka."""
     found: dict[tuple[str | None, bytes], Topic | MetadataResponseTopic] = {}
-    ends_with_connection = call.ends_with_connection
+    only_responds = call.only_responds
     if request.allow_auto_topic_creation and broker.auto_create_topics:
-        call.ends_with_connection = False  # what has arrived is created
+        call.only_responds = False  # what has arrived is created
     for wanted in request.topics or ():
         if call.must_pause():
             await call.pause()
@@ -94,7 +95,7 @@ async def _find_all(
         if each is None:
             each = await _create(broker, request, wanted.name or "")
         found.setdefault((each.name, each.id if isinstance(each, Topic) else each.topic_id), each)
-    call.ends_with_connection = ends_with_connection
+    call.only_responds = only_responds
     return list(found.values())
 
 

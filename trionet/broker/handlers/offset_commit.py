@@ -6,7 +6,7 @@ version 0, which Kafka kept in ZooKeeper, are offsets of the group like all othe
 
 from __future__ import annotations
 
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -15,6 +15,7 @@ from ...protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from ..apis import serves
 from ..call import Call
 from ..groups.member import Caller
 from ..groups.offsets import CommittedOffset, Partition
@@ -29,6 +30,7 @@ _NEVER_MS = 2**63 - 1
 _UNKNOWN = (error_codes.UNKNOWN_TOPIC_ID, error_codes.UNKNOWN_TOPIC_OR_PARTITION)
 
 
+@serves(api_keys.OFFSET_COMMIT, 0, 10)
 async def handle(broker: BrokerState, request: OffsetCommitRequest, call: Call) -> None:
     call.expect(len(request.topics) + sum(len(topic.partitions) for topic in request.topics))
     now_ms = broker.now_ms()

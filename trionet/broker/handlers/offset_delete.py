@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
+from ..apis import serves
 from ..call import Call
 from ..groups.group_state import GroupState
 from ..groups.offsets import Partition
@@ -16,6 +17,7 @@ from ..groups.subscriptions import CONSUMER, subscribed_topics
 from ..state import BrokerState
 
 
+@serves(api_keys.OFFSET_DELETE, 0, 0)
 async def handle(
     broker: BrokerState, request: OffsetDeleteRequest, call: Call
 ) -> OffsetDeleteResponse | None:

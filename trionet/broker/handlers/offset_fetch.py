@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -19,6 +19,7 @@ from ...protocol.messages.offset_fetch import (
     OffsetFetchResponseTopic,
     OffsetFetchResponseTopics,
 )
+from ..apis import serves
 from ..call import Call
 from ..groups.offsets import CommittedOffset, Partition
 from ..state import BrokerState
@@ -31,6 +32,7 @@ TOPIC_ID_VERSION = 10
 _NONE = CommittedOffset(-1, -1, "", 0)
 
 
+@serves(api_keys.OFFSET_FETCH, 0, 10, only_responds=True)
 async def handle(
     broker: BrokerState, request: OffsetFetchRequest, call: Call
 ) -> OffsetFetchResponse:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...errors import ApiError
+from ...protocol import api_keys
 from ...protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -16,10 +17,12 @@ from ...protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopicResult,
 )
+from ..apis import serves
 from ..call import Call
 from ..state import BrokerState
 
 
+@serves(api_keys.OFFSET_FOR_LEADER_EPOCH, 0, 4, only_responds=True)
 async def handle(
     broker: BrokerState, request: OffsetForLeaderEpochRequest, call: Call
 ) -> OffsetForLeaderEpochResponse:

@@ -5,12 +5,14 @@ As with SaslHandshake, what comes this far is the client's mistake.
 
 from __future__ import annotations
 
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from ..apis import serves
 from ..call import Call
 from ..state import BrokerState
 
 
+@serves(api_keys.SASL_AUTHENTICATE, 0, 2)
 async def handle(
     broker: BrokerState, request: SaslAuthenticateRequest, call: Call
 ) -> SaslAuthenticateResponse:

@@ -6,12 +6,14 @@ SASL, or follows the last re-authentication within a second: both are the client
 
 from __future__ import annotations
 
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from ..apis import serves
 from ..call import Call
 from ..state import BrokerState
 
 
+@serves(api_keys.SASL_HANDSHAKE, 0, 1)
 async def handle(
     broker: BrokerState, request: SaslHandshakeRequest, call: Call
 ) -> SaslHandshakeResponse:

@@ -5,8 +5,9 @@ The answer comes when the assignments are stored, and holds no handler until the
 
 from __future__ import annotations
 
-from ...protocol import error_codes
+from ...protocol import api_keys, error_codes
 from ...protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from ..apis import serves
 from ..call import Call
 from ..groups.answers import SyncAnswer
 from ..groups.member import Caller
@@ -16,6 +17,7 @@ from ..state import BrokerState
 TELLS_PROTOCOL_VERSION = 5
 
 
+@serves(api_keys.SYNC_GROUP, 0, 5)
 async def handle(
     broker: BrokerState, request: SyncGroupRequest, call: Call
 ) -> SyncGroupResponse | None:
