@@ -90,7 +90,7 @@ class Send:
         """
         before = self.remaining
         if not before:
-            raise LocalProtocolError("this Send is complete; it cannot be written again")
+            raise LocalProtocolError("this Send is already complete; create a new one")
         budget = WRITE_BYTES_MAX
         try:
             while self.remaining and budget > 0:
