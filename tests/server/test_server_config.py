@@ -53,7 +53,7 @@ def test_a_number_that_cannot_work_is_refused(settings: Mapping[str, Any], messa
     ("settings", "message"),
     [
         ({"listener_network_threads": {"OTHER": 1}}, "listener_network_threads names OTHER, "),
-        ({"listener_limits": {"other": LIMITS}}, "listener_limits names OTHER, which is none of"),
+        ({"listener_limits": {"other": LIMITS}}, "listener_limits names OTHER, which is not "),
         ({"protected_listener": "OTHER"}, "protected_listener names OTHER, .* PLAINTEXT$"),
     ],
 )
