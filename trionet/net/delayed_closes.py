@@ -2,7 +2,8 @@
 
 These are connections of an address that connects too often (KIP-612), and those that failed to
 authenticate (KIP-306): an instant close would invite the next attempt. Kafka keeps throttled
-sockets in a heap in reverse order, so that the earliest waits for the latest; here the earliest is first.
+sockets in a heap in reverse order, so that the earliest waits for the latest; here the earliest is
+first.
 """
 
 from __future__ import annotations
