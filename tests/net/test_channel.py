@@ -325,7 +325,7 @@ def test_second_send_is_refused_while_one_is_in_progress(
     send = Send([bytes(64 * 1024 * 1024)])
     assert not channel.begin_send(send)
 
-    with pytest.raises(LocalProtocolError, match="one at a time"):
+    with pytest.raises(LocalProtocolError, match="already has a Send"):
         channel.begin_send(Send([b"abcd"]))
     assert send is channel.send
 
@@ -363,7 +363,7 @@ def test_what_the_socket_did_not_take_of_a_frame_in_one_piece_is_the_send_in_pro
     assert not channel.begin_send(content)
     assert channel.send is not None
     assert len(content) == channel.bytes_sent + channel.send.remaining
-    with pytest.raises(LocalProtocolError, match="one at a time"):
+    with pytest.raises(LocalProtocolError, match="already has a Send"):
         channel.begin_send(b"efgh")
 
     received = far.recv(1_000_000)
@@ -393,7 +393,7 @@ def test_a_full_socket_takes_nothing_of_a_frame_in_one_piece(
 def test_frame_of_no_bytes_is_refused(pair: tuple[Channel, socket.socket]) -> None:
     channel, _ = pair
 
-    with pytest.raises(LocalProtocolError, match="no bytes"):
+    with pytest.raises(LocalProtocolError, match="empty frame"):
         channel.begin_send(b"")
 
 

@@ -30,7 +30,7 @@ def test_what_may_follow_what(old: ChannelState, new: ChannelState) -> None:
     if new in FOLLOWING[old] or is_end:
         assert new is checked(old, new)
     else:
-        with pytest.raises(LocalProtocolError, match=f"is {old.name} cannot become {new.name}"):
+        with pytest.raises(LocalProtocolError, match=f"from {old.name} to {new.name}"):
             checked(old, new)
 
 

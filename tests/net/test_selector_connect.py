@@ -119,10 +119,10 @@ async def test_an_id_in_use_cannot_connect_again(kind: ReadinessKind) -> None:
     """S13: whether it is connected yet or not; the first one is not touched."""
     async with connecting(kind) as (rig, _, address):
         channel = begin(rig, address)
-        with pytest.raises(LocalProtocolError, match="id c is registered already"):
+        with pytest.raises(LocalProtocolError, match="id c is already registered"):
             begin(rig, address)
         assert [channel] == (await rig.poll()).connected
-        with pytest.raises(LocalProtocolError, match="id c is registered already"):
+        with pytest.raises(LocalProtocolError, match="id c is already registered"):
             begin(rig, address)
 
         assert [channel] == list(rig.selector.channels)
@@ -134,7 +134,7 @@ async def test_only_a_channel_that_was_made_to_connect_can(kind: ReadinessKind) 
         sock = open_socket(address)
         channel = Channel("c", PlaintextTransport(sock), 1000)
 
-        with pytest.raises(LocalProtocolError, match="not made with connects=True"):
+        with pytest.raises(LocalProtocolError, match="not created with connects=True"):
             rig.selector.connect(channel, sock, address)
 
         assert sock.fileno() == -1

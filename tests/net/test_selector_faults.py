@@ -214,7 +214,7 @@ async def test_second_send_raises_and_closes_the_channel(link: Link) -> None:
         first = frame(b"1" * 20 * MEGABYTE)
         assert not rig.selector.send(channel, Send([first]))
 
-        with pytest.raises(LocalProtocolError, match="one at a time"):
+        with pytest.raises(LocalProtocolError, match="already has a Send"):
             rig.selector.send(channel, Send([frame(b"2")]))
 
         assert CloseReason.SECOND_SEND is await rig.disconnected(channel)

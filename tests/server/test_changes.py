@@ -266,7 +266,7 @@ async def test_a_listener_can_come_and_go_again_and_again(kind: ReadinessKind) -
             added = await server.add_listener(listener(name="B"))
             assert added == server.endpoints[1]
             assert await works(added)
-            with pytest.raises(LocalProtocolError, match="there is a listener B already"):
+            with pytest.raises(LocalProtocolError, match="listener B already exists"):
                 await server.add_listener(listener(name="B"))
 
             await server.remove_listener("B")
@@ -354,7 +354,7 @@ async def test_a_removed_listener_is_not_changed_with_the_others(kind: Readiness
         assert {"A": 4} == processors_of(server)
         with pytest.raises(LocalProtocolError, match="there is no listener B"):
             await server.resize_processors(3, "B")
-        with pytest.raises(LocalProtocolError, match="the listener B has no quotas"):
+        with pytest.raises(LocalProtocolError, match="listener B has no quotas"):
             server.quotas.set_listener_limits("B", ListenerLimits(connections_max=1))
         assert await works(await server.add_listener(listener(name="B")))
         assert {"A": 4, "B": 2} == processors_of(server)

@@ -59,9 +59,9 @@ async def test_a_recorder_that_raises_costs_nothing_but_its_records(
         await rig.exchange(await rig.connect(), b"next")
 
         assert rig.server.statistics().unexpected_errors >= 20
-    assert "the recorder of requests failed; the server goes on" in caplog.text
-    assert "the recorder of connections failed; the server goes on" in caplog.text
-    lines = [each for each in caplog.records if "; the server goes on" in each.getMessage()]
+    assert "the recorder of requests failed; the server keeps running" in caplog.text
+    assert "the recorder of connections failed; the server keeps running" in caplog.text
+    lines = [each for each in caplog.records if "; the server keeps running" in each.getMessage()]
     assert 2 <= len(lines) <= 8  # at most one a second of each kind
     assert all(each.exc_info is not None for each in lines)
 
@@ -129,5 +129,5 @@ async def test_who_fails_again_and_again_is_logged_once_a_second(
 
     assert 21 == faults.count
     assert 3 == len(caplog.records)
-    assert "one failed, and 9 times since the last line; the server goes on" in caplog.text
+    assert "one failed, and 9 times since the last line; the server keeps running" in caplog.text
     await trio.lowlevel.checkpoint()

@@ -112,4 +112,4 @@ async def test_who_listens_is_told_of_each_connection_that_ended(
             request.connection_id: CloseReason.PEER_CLOSED,
             other_request.connection_id: CloseReason.CLOSE_RESPONSE,
         } == dict(told)
-        assert f"a listener failed for {request.connection_id}, which closed" in caplog.text
+        assert f"a disconnect listener failed for {request.connection_id}" in caplog.text

@@ -368,7 +368,7 @@ async def test_disconnected_channel_that_cannot_be_forgotten_does_not_hide_the_n
         processor.process_disconnected([odd.channel, real.channel])
 
         assert {CloseReason.IDLE: 1} == rig.reasons()
-        assert "forgetting a connection failed; the server goes on" in caplog.text
+        assert "forgetting a connection failed; the server keeps running" in caplog.text
         odd.respond(answer(b"still"))
         assert b"still" == await peer.receive_frame()
         peer.close()
@@ -389,7 +389,7 @@ async def test_poll_that_fails_once_costs_nobody_anything(
 
         assert b"answer" == await peer.receive_frame()
         (await rig.receive(b"2")).respond(NO_OP)
-        assert "a poll of processor 0 failed; the server goes on" in caplog.text
+        assert "a poll of processor 0 failed; the server keeps running" in caplog.text
         peer.close()
 
 

@@ -320,7 +320,7 @@ async def test_request_is_answered_once(kind: ReadinessKind) -> None:
         request = await rig.receive(b"a")
         request.respond(answer(b"first"))
 
-        with pytest.raises(LocalProtocolError, match="answered twice"):
+        with pytest.raises(LocalProtocolError, match="already has a response"):
             request.respond(answer(b"second"))
 
         assert b"first" == await peer.receive_frame()

@@ -345,9 +345,9 @@ async def test_throttling_a_request_that_is_answered_is_an_error(kind: Readiness
         await ask(peer, b"a")
         await wait_all_tasks_blocked()
 
-        with pytest.raises(LocalProtocolError, match="is answered already"):
+        with pytest.raises(LocalProtocolError, match="has been responded to"):
             handler.requests[0].start_throttling()
-        with pytest.raises(LocalProtocolError, match="THROTTLE_ENDED cannot happen"):
+        with pytest.raises(LocalProtocolError, match="THROTTLE_ENDED is not valid"):
             handler.requests[0].end_throttling()
 
 

@@ -72,19 +72,19 @@ async def test_listeners_are_reported_with_their_bound_ports(kind: ReadinessKind
         (["127.0.0.1:9092"], {}, "is not a listener; allowed: NAME://host:port"),
         ("PLAINTEXT://127.0.0.1:0", {}, "'P' is not a listener"),
         (["ADMIN://127.0.0.1:0"], {}, "the listener name ADMIN stands for no security protocol"),
-        ([ANYWHERE, ANYWHERE], {}, "PLAINTEXT, PLAINTEXT: each needs a name of its own"),
-        ([ANYWHERE], {"ADMIN": tls()}, "security is given for ADMIN, which is none of the list"),
-        (["SSL://127.0.0.1:0"], {}, "is to speak SSL, but .* makes it PLAINTEXT"),
-        (["SASL_SSL://127.0.0.1:0"], {"SASL_SSL": tls()}, "is to speak SASL_SSL, but .* it SSL"),
+        ([ANYWHERE, ANYWHERE], {}, "PLAINTEXT, PLAINTEXT: each needs a unique name"),
+        ([ANYWHERE], {"ADMIN": tls()}, "security is given for ADMIN, which is not one of the list"),
+        (["SSL://127.0.0.1:0"], {}, "uses SSL, but .* amount to PLAINTEXT"),
+        (["SASL_SSL://127.0.0.1:0"], {"SASL_SSL": tls()}, "uses SASL_SSL, but .* to SSL"),
         (
             [Endpoint("X", SecurityProtocol.SASL_SSL, LOOPBACK, 0)],
             {"X": tls()},
-            "X://.* is to speak SASL_SSL, but .* makes it SSL",
+            "X://.* uses SASL_SSL, but .* amount to SSL",
         ),
         (
             [Endpoint("X", SecurityProtocol.PLAINTEXT, LOOPBACK, 0)],
             {"X": tls()},
-            "X://.* is to speak PLAINTEXT, but .* makes it SSL",
+            "X://.* uses PLAINTEXT, but .* amount to SSL",
         ),
     ],
 )
@@ -130,7 +130,7 @@ async def test_a_listener_that_is_added_needs_its_security_too(kind: ReadinessKi
     async with serving_with(about, kind) as rig:
         endpoint = Endpoint("TLS", SecurityProtocol.SSL, LOOPBACK, 0)
 
-        with pytest.raises(ConfigError, match="is to speak SSL, but"):
+        with pytest.raises(ConfigError, match="uses SSL, but"):
             await rig.served.server.add_listener(endpoint)
 
         assert 1 == len(rig.served)

@@ -53,7 +53,7 @@ def test_a_number_that_cannot_work_is_refused(settings: Mapping[str, Any], messa
     ("settings", "message"),
     [
         ({"listener_network_threads": {"OTHER": 1}}, "listener_network_threads names OTHER, "),
-        ({"listener_limits": {"other": LIMITS}}, "listener_limits names OTHER, which is none of"),
+        ({"listener_limits": {"other": LIMITS}}, "listener_limits names OTHER, which is not "),
         ({"protected_listener": "OTHER"}, "protected_listener names OTHER, .* PLAINTEXT$"),
     ],
 )
@@ -74,7 +74,7 @@ async def nothing(request: Request) -> None:
 
 
 async def test_a_server_without_a_listener_is_an_error() -> None:
-    with trio.fail_after(5), pytest.raises(ConfigError, match="there is no endpoint to listen on"):
+    with trio.fail_after(5), pytest.raises(ConfigError, match="no endpoint to listen on"):
         await trionet.serve(nothing, [])
 
 

@@ -179,15 +179,15 @@ async def test_a_stop_does_not_wait_for_a_throttle(kind: ReadinessKind) -> None:
 async def test_throttles_are_not_nested_and_end_once(kind: ReadinessKind) -> None:
     async with serving(kind) as rig, undisturbed(rig):
         peer, request = await throttled(rig)
-        with pytest.raises(LocalProtocolError, match="THROTTLE_STARTED cannot happen"):
+        with pytest.raises(LocalProtocolError, match="THROTTLE_STARTED is not valid"):
             request.start_throttling()
         request.end_throttling()
-        with pytest.raises(LocalProtocolError, match="THROTTLE_ENDED cannot happen"):
+        with pytest.raises(LocalProtocolError, match="THROTTLE_ENDED is not valid"):
             request.end_throttling()
 
         request.respond(NO_OP)
         following = await rig.receive(b"2")
-        with pytest.raises(LocalProtocolError, match="is answered already"):
+        with pytest.raises(LocalProtocolError, match="has been responded to"):
             request.start_throttling()
         following.respond(NO_OP)
         peer.close()

@@ -1,18 +1,18 @@
-"""Where the time of a request goes: Kafka's seven phases, from six stamps of each request.
+"""The times of requests in Kafka's seven phases, computed from six timestamps per request.
 
-(Kafka: RequestChannel.Request, RequestMetrics.) Whoever moves a request on stores the time in a
-slot of it, and when it is finished appends it to a list. Once per turn the list is counted in one
-loop, :func:`count_finished`. What keeps it cheap, half a microsecond a request all told (a fifth of
-one where it is compiled):
+(Kafka: RequestChannel.Request, RequestMetrics.) Each stage stores the time in a slot of the
+request, and finished requests are appended to a list. Once per turn :func:`count_finished` counts
+the list in one loop. This costs half a microsecond per request in total (a fifth of one when
+compiled), because:
 
-* the clock is read where a request is handled and where its answer has been written, and nowhere
-  else: requests that are handled or written one after the other share a stamp, the end of one is
-  the beginning of the next;
-* a duration becomes the number of its bucket by one look-up in a table;
-* sums are made of the stamps, not of the durations, and kept in local variables.
+* the clock is read only where a request is handled and where its response has been written;
+  requests handled or written one after the other share a timestamp, since the end of one is the
+  start of the next;
+* the bucket of a duration is found by one lookup in a table;
+* sums are computed from timestamps, not from durations, and kept in local variables.
 
-Kafka rounds to whole milliseconds, in which everything here would be 0; ours are microseconds
-inside.
+Kafka rounds to whole milliseconds, by which everything here would be 0; internally these are
+microseconds.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Final
 
 from .histogram import bucket_of, upper_of
 
-# The clock of all stamps. Under its own name it would be looked up in the module at every call.
+# The clock of all timestamps. By its own name it would be looked up in its module at every call.
 now_ns: Final = perf_counter_ns
 
 # Durations are counted in steps of 2 to the 10 ns, which is as good as a microsecond.

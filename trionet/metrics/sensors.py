@@ -1,7 +1,7 @@
-"""From counts by label to families: totals and what they were of late.
+"""Sensors: turn counts by label into metric families of totals, recent rates and quantiles.
 
 (Kafka: Sensor and its stats, Yammer's Meter and Histogram.) A sensor lives as long as its registry
-and is shown all counts of its metric at each snapshot. It is not told of single events.
+and receives all counts of its metric at each snapshot, rather than single events.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """Connections: framing, Send and Receive, transports, channels, readiness, the Selector.
 
-Nothing here knows API keys or Kafka messages; frames are opaque bytes behind an int32 size.
+Independent of API keys and Kafka messages: frames are opaque bytes after an int32 size.
 """

@@ -1,7 +1,7 @@
-"""Wakes a loop that is parked when something of it is due, from one sleeping task.
+"""Wakes a parked loop when a timeout is due, from a single sleeping task.
 
-A cancel scope around every park would do it too, for 4.6 µs each time: a tenth of what a lone
-request takes. Here a park costs one comparison, as long as nothing earlier is due than before.
+The alternative, a cancel scope around every park, costs 4.6 µs each time: a tenth of a lone
+request. Here a park costs one comparison, unless the next timeout is earlier than before.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import trio
 
 
 class Alarm:
-    """Calls ``wake`` at a time that can be set again and again.
+    """Calls ``wake`` at a time that can be changed at any moment.
 
     Args:
-        wake: called in the loop, when the time has come; not called again until :meth:`set`.
+        wake: called in the loop at the set time; not called again until :meth:`set`.
     """
 
     __slots__ = ("_armed_at", "_at", "_scope", "_wake")
@@ -30,8 +30,8 @@ class Alarm:
     def set(self, at: float) -> None:
         """Wake at ``at``, in seconds of the loop's clock, and not before; ``math.inf`` is never."""
         self._at = at
-        # A later time is looked at when the earlier one has come: each request has a time of its
-        # own, later than the one before, and to move a deadline costs more than all else here.
+        # A later time is applied only when the earlier one is reached: each request sets a later
+        # time than the one before, and moving a deadline costs more than everything else here.
         if at < self._armed_at:
             self._arm(at)
 
@@ -41,13 +41,13 @@ class Alarm:
             self._scope.deadline = at
 
     async def keep_time(self) -> None:
-        """Keep the time until cancelled."""
+        """Run the alarm until cancelled."""
         while True:
             with trio.CancelScope(deadline=self._armed_at) as self._scope:
                 await trio.sleep_forever()
             self._scope = None
             if trio.current_time() < self._at:
-                self._arm(self._at)  # it was put off meanwhile
+                self._arm(self._at)  # it was postponed meanwhile
             else:
                 self._at = self._armed_at = math.inf
                 self._wake()

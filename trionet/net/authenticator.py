@@ -1,7 +1,7 @@
-"""What a channel needs of whoever decides who its peer is (Kafka: Authenticator).
+"""The interface of authenticators, which determine the identity of a peer (Kafka: Authenticator).
 
-An authenticator is given the peer's whole frames until it is done, and says what to answer. It does
-no I/O and has no clock. Kafka's own exchange, with its messages, is plugged in from above.
+An authenticator receives the peer's whole frames until it is done, and returns the responses. It
+does no I/O and reads no clock. Kafka's own exchange and messages are implemented in upper layers.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ class Gate(Enum):
 
 @attrs.frozen
 class Step:
-    """What came of one frame.
+    """The result of one frame of an authentication.
 
     Attributes:
         progress: where the authentication stands.
-        send: what to answer; None for nothing. After a failure it leaves before the close.
-        delay_seconds: how long to hold the answer and the close back (KIP-306: an instant answer
-            would invite the next attempt). Nothing that comes meanwhile is looked at; a peer that
-            leaves is let go at once.
-        linger_seconds: how long the connection stays open behind the answer to a failure, for the
-            peer to read it and to leave first. An end of the stream right behind it makes some
-            clients forget the answer (kafka-python 3), and unread bytes make a reset of it, which
-            any client may hear of first.
+        send: the response; None for none. After a failure it is sent before the close.
+        delay_seconds: how long to delay the response and the close (KIP-306: an instant response
+            would invite the next attempt). What the peer sends meanwhile is ignored; if it
+            disconnects, the connection is closed at once.
+        linger_seconds: how long the connection stays open after the response to a failure, so that
+            the peer can read it and disconnect first. An end of stream directly after the response
+            makes some clients lose it (kafka-python 3), and with unread bytes the close becomes a
+            reset, which any client may notice before the response.
         close_reason: why to close the connection, after a failure.
         detail: what failed, for the log; not for the peer.
     """
@@ -69,22 +69,22 @@ class Step:
         delay_seconds: float = 0.0,
         linger_seconds: float = 0.0,
     ) -> Step:
-        """The end of an authentication, and of its connection."""
+        """Create the step of a failed authentication, which closes the connection."""
         return cls(Progress.FAILED, send, delay_seconds, linger_seconds, reason, detail)
 
 
 class Authenticator(Protocol):
-    """Decides about one connection.
+    """Authenticates the peer of one connection.
 
     Attributes:
         frame_bytes_max: the largest frame to accept until it is done, in bytes, or
             :data:`.framing.UNLIMITED`.
-        is_complete: whether frames are requests now; false again during a re-authentication.
-        principal: who the peer is; anonymous until it is done for the first time.
+        is_complete: whether frames are requests; False again during a re-authentication.
+        principal: the peer; anonymous until first authenticated.
         session_expires_at: when the peer must have authenticated again, in seconds of the loop's
             clock; None for never.
-        can_reauthenticate: whether the peer's way of authenticating lets it do that again.
-        is_reauthenticating: the peer proves once more who it is.
+        can_reauthenticate: whether the peer's exchange supports re-authentication.
+        is_reauthenticating: whether a re-authentication is in progress.
         reauthentication_seconds: how long the last re-authentication took.
     """
 
@@ -99,7 +99,7 @@ class Authenticator(Protocol):
     def is_reauthenticating(self) -> bool: ...
 
     def receive(self, frame: Frame, now: float, now_ms: int) -> Step:
-        """Take the next frame; never raises for what the peer did.
+        """Process the next frame; never raises because of the peer's behaviour.
 
         Args:
             frame: without its size prefix.
@@ -109,22 +109,22 @@ class Authenticator(Protocol):
         ...
 
     def gate(self, frame: Frame, now: float) -> Gate:
-        """What to do with a frame that came while :attr:`is_complete`; runs for each request."""
+        """Decide about a frame received while :attr:`is_complete`; called for each request."""
         ...
 
 
 class Initiator(Authenticator, Protocol):
-    """An authenticator that speaks first: the client's side of an exchange.
+    """An authenticator that sends first: the client's side of an exchange.
 
     Attributes:
-        renew_at: from when on a request has to wait for another authentication, in seconds of the
-            loop's clock; ``math.inf`` for never (KIP-368).
+        renew_at: the time from which requests must wait for a re-authentication, in seconds of
+            the loop's clock; ``math.inf`` for never (KIP-368).
     """
 
     renew_at: float
 
     def begin(self, now: float) -> Step:
-        """What to say first, on a new connection or, when it is complete, once more.
+        """Start the exchange on a new connection or, if it is complete, a re-authentication.
 
         Args:
             now: seconds of the loop's clock.
@@ -132,8 +132,8 @@ class Initiator(Authenticator, Protocol):
         ...
 
     def lets_pass(self, frame: Frame) -> bool:
-        """Whether a frame that comes during a re-authentication is no part of it.
+        """Whether a frame received during a re-authentication is not part of it.
 
-        It answers a request of before.
+        Such a frame is the response to an earlier request.
         """
         ...

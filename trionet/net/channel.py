@@ -1,8 +1,8 @@
 """One connection: its transport, at most one Send and one Receive in progress, its mute state.
 
-(Kafka: KafkaChannel.) Frames that arrived in one read are *staged* here until the Selector hands
-them out, one per poll. While the channel is muted nothing is read or handed out, so that a peer
-has one request in progress at a time and TCP carries the back-pressure to it.
+(Kafka: KafkaChannel.) If several frames arrive in one read, they are *staged* here, and the
+Selector returns one of them per poll. While the channel is muted nothing is read or returned. So a
+peer has one request in progress at a time, and TCP flow control slows it down.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from .tls import TlsTransport
 from .transmission import Outgoing, Send
 from .transport import TransportLayer
 
-# The first read of a frame. Small, because a fresh 4 KB buffer costs 0.8 µs less than one of
-# 64 KB; what a large frame lacks is read straight into that frame's own buffer.
+# The size of the first read of a frame. Small, because a fresh 4 KB buffer costs 0.8 µs less than
+# one of 64 KB; the rest of a large frame is read straight into that frame's own buffer.
 READ_BYTES: Final = 4096
-# How much of one large frame is read in one poll, so that no channel keeps the others waiting.
+# The most that one poll reads of one large frame, so that no channel delays the others.
 READ_BYTES_PER_POLL_MAX: Final = 1024 * 1024
 
 _UNNAMED: Final = LimitNames()
@@ -36,45 +36,47 @@ _CLOSED: Final = ChannelState.CLOSED
 _READY: Final = ChannelState.READY
 
 Identify = Callable[[TlsTransport], Authenticator | Principal]
-"""Decides about a peer by its TLS handshake: its principal, or what is to ask it for one."""
+"""Maps a completed TLS handshake to a principal, or to an Authenticator that finds it."""
 
 
 class Channel:
-    """A connection as the Selector keeps it; nothing but the Selector and its steps changes one.
+    """One connection of a Selector; modified only by the Selector and its steps.
 
     Args:
         id: the connection id, unique in its Selector.
-        transport: the connection; one under TLS has a handshake before it.
-        frame_bytes_max: largest frame that is accepted, or :data:`.framing.UNLIMITED`.
-        limit_names: what sets the limits of frames, for errors.
-        authenticator: decides who the peer is before frames are requests; None: nobody asks.
-        initiator: the same for an outgoing connection, where we say first who we are.
-        identify: called when the TLS handshake is done; may raise AuthenticationError.
-        connects: an outgoing connection, still to be made.
-        pool: where the memory of large frames is taken from; None for no limit.
-        decoder: cuts the stream into frames; that of Kafka's size prefix by default.
+        transport: the byte stream of the connection; with TLS, a handshake comes first.
+        frame_bytes_max: the largest accepted frame, or :data:`.framing.UNLIMITED`.
+        limit_names: the settings that limit the frame sizes, for error messages.
+        authenticator: authenticates the peer before frames are requests; None for no
+            authentication.
+        initiator: for an outgoing connection, authenticates to the peer.
+        identify: called after the TLS handshake; may raise AuthenticationError.
+        connects: True for an outgoing connection that is not connected yet.
+        pool: provides the memory of large frames; None for no limit.
+        decoder: splits the stream into frames; by default at Kafka's size prefixes.
 
     Attributes:
         id: the connection id, unique in its Selector.
-        state: how far it has come.
-        reached: the same, but that it was closed: how far it had come before.
-        muting: what keeps it from being read; see also :meth:`.ChannelSteps.why_unread`.
-        principal: the peer; anonymous until it is known.
-        authenticator: see above.
-        tls: the transport, if it is one under TLS.
-        failure: how its authentication failed, while its end is held back.
-        held_send: what is sent when the re-authentication that was begun for it is done.
-        network_thread_ns: for how long the loop has read and written for it, in nanoseconds; 0 if
-            its Selector was not asked to measure that. Its owner sets it back.
+        state: the state of the connection.
+        reached: the last state before CLOSED.
+        muting: the channel's own reasons for not being read; see also
+            :meth:`.ChannelSteps.why_unread`.
+        principal: the peer; anonymous until it is authenticated.
+        authenticator: the authenticator or initiator in use, if any.
+        tls: the transport, if it uses TLS.
+        failure: how the authentication failed, while the close is delayed.
+        held_send: the Send that waits for a re-authentication to finish.
+        network_thread_ns: the time that the loop has spent on its reads and writes, in nanoseconds;
+            0 unless its Selector measures it. The owner resets it.
         last_used_at: when bytes were last read or written, in seconds of the loop's clock.
-        lease: the memory of the large frame that is being read, or was handed out last.
-        staged: whole frames that were read and not yet handed out.
-        has_staged: whether a poll can make progress here without another byte from the socket:
-            with a staged frame, or with the error behind the last of them.
+        lease: the memory of the large frame that is being read, or was returned last.
+        staged: whole frames that were read but not yet returned.
+        has_staged: whether a poll can make progress without reading from the socket: there is a
+            staged frame, or an error after the last one.
         send: the Send in progress, if any.
-        interest: what the poller watches for, a mask of the readiness bits.
-        close_reason: why it is CLOSING or CLOSED; None before.
-        attachment: the owner's own data.
+        interest: the readiness bits that the poller watches for.
+        close_reason: why it is CLOSING or CLOSED; None before that.
+        attachment: data of the channel's owner.
     """
 
     __slots__ = (
@@ -126,11 +128,11 @@ class Channel:
         decoder: Decoder | None = None,
         connects: bool = False,
     ) -> None:
-        # First what every request touches: compiled, a channel is 300 bytes long in this order, and
-        # with hundreds of them each line of the cache that is not needed counts.
+        # The attributes that every request uses come first: a compiled channel is a struct of 300
+        # bytes in this order, and with hundreds of channels each extra cache line counts.
         self._read = transport.read
         self._write = transport.write
-        # The decoder once more if it is Kafka's: most of its frames need not pass through it.
+        # Set if the decoder is Kafka's: receive() then handles most frames without calling it.
         self._frame_decoder: FrameDecoder | None = None
         self.tls = transport if isinstance(transport, TlsTransport) else None
         self.initiator = initiator
@@ -173,27 +175,27 @@ class Channel:
 
     @property
     def is_open(self) -> bool:
-        """Its socket is open; the peer may have gone all the same (CLOSING)."""
+        """Whether the socket is open; the peer may have disconnected nevertheless (CLOSING)."""
         return self.state is not _CLOSED
 
     @property
     def is_ready(self) -> bool:
-        """Frames are requests or responses (Kafka: KafkaChannel.ready)."""
+        """Whether frames are requests or responses (Kafka: KafkaChannel.ready)."""
         return self.state is _READY
 
     @property
     def has_buffered(self) -> bool:
-        """Whether bytes wait under TLS that no poller tells of (KAFKA-7012, KAFKA-13559)."""
+        """Whether TLS holds buffered bytes, which no poller reports (KAFKA-7012, KAFKA-13559)."""
         tls = self.tls
         return tls is not None and tls.has_buffered
 
     @property
     def oversized_bytes(self) -> int:
-        """The size of the frame that was too large, and closed the channel; 0 without one."""
+        """The size of the frame that closed the channel because it was too large; 0 if none did."""
         return 0 if self._frame_decoder is None else self._frame_decoder.oversized_bytes
 
     def identified(self, found: Authenticator | Principal) -> None:
-        """Take what the TLS handshake has proved, or what goes on asking."""
+        """Set the principal that the TLS handshake proved, or the authenticator to go on with."""
         if isinstance(found, Principal):
             self.principal = found
         else:
@@ -204,7 +206,7 @@ class Channel:
         """Enter another state.
 
         Raises:
-            LocalProtocolError: it cannot follow the present one.
+            LocalProtocolError: the state cannot follow the current one.
         """
         self.state = checked(self.state, state)
         if state is not _CLOSED:
@@ -213,8 +215,8 @@ class Channel:
         if authenticator is None:
             return
         if state is ChannelState.AUTHENTICATING:
-            # Once more, too (Kafka: SaslServerAuthenticator); but responses to what a client sent
-            # before it renewed its session may still come, and be large.
+            # Also when re-authenticating (Kafka: SaslServerAuthenticator). Not for a client: large
+            # responses to requests from before its re-authentication may still arrive.
             if self.initiator is None:
                 self._limit_to_authentication()
         elif state is _READY:
@@ -224,7 +226,7 @@ class Channel:
                 self.send, self.held_send = self.held_send, None
 
     def _limit_to_authentication(self) -> None:
-        """What comes before requests must not take their memory."""
+        """Lower the frame limit: an unauthenticated peer must not occupy much memory."""
         authenticator = self.authenticator
         if authenticator is None:
             return
@@ -239,28 +241,28 @@ class Channel:
             decoder.limit_name = limit_name
 
     def take_lease(self) -> MemoryLease | None:
-        """The memory of the large frame that was handed out; who takes it gives it back."""
+        """Take over the lease of the large frame returned last; the caller must release it."""
         lease, self.lease = self.lease, None
         return lease
 
     def begin_send(self, send: Outgoing) -> bool:
-        """Make ``send`` the Send in progress and write what the socket takes now.
+        """Make ``send`` the Send in progress and write what the socket accepts now.
 
         Returns:
-            Whether it is complete already.
+            Whether it is already complete.
 
         Raises:
             LocalProtocolError: another one is in progress (Kafka: KafkaChannel.setSend), or this
-                one is complete, or empty.
+                one is already complete, or empty.
             OSError: the connection failed.
         """
         if self.send is not None:
             raise LocalProtocolError(
-                f"channel {self.id} already has a Send in progress; one at a time"
+                f"channel {self.id} already has a Send in progress; wait until it is complete"
             )
         if not isinstance(send, bytes):
             if send.is_complete:
-                raise LocalProtocolError("this Send is complete; it cannot be written again")
+                raise LocalProtocolError("this Send is already complete; create a new one")
             self.send = send
             return self.write()
         try:
@@ -270,13 +272,13 @@ class Channel:
         self.bytes_sent += count
         if count == len(send):
             if not count:
-                raise LocalProtocolError("a frame of no bytes cannot be sent")
+                raise LocalProtocolError("cannot send an empty frame")
             return True
         self.send = Send([memoryview(send)[count:]])
         return False
 
     def write(self) -> bool:
-        """Write what the socket takes; True when the Send in progress is complete."""
+        """Write what the socket accepts. Returns whether the Send in progress is complete."""
         send = self.send
         assert send is not None
         self.bytes_sent += send.write_to(self.transport)
@@ -286,12 +288,13 @@ class Channel:
         return True
 
     def receive(self) -> Frame | None:
-        """Read once; the first whole frame that came of it, the others are staged.
+        """Read once and return the first whole frame, or None; further frames are staged.
 
         Raises:
             EOFError: the stream has ended.
-            InvalidReceiveError: it holds an impossible size.
-            BlockingIOError, OSError: nothing is there; the connection failed.
+            InvalidReceiveError: the stream contains a size that is not allowed.
+            BlockingIOError: there is nothing to read.
+            OSError: the connection failed.
         """
         frame_decoder = self._frame_decoder
         if frame_decoder is None:
@@ -315,12 +318,12 @@ class Channel:
             and not data[1]
             and not data[0]
         ):
-            # Nearly every request: one read brings one whole small frame.
+            # The path of nearly every request: one read yields exactly one small frame.
             return data[SIZE_BYTES:]
         decoder = self._decoder
         decoder.receive_data(data)
         if decoder.wants_fill and count == READ_BYTES and not decoder.frames:
-            # With whole frames before it, those go out first: an end of the stream that showed
+            # Not after whole frames: those must be returned first, and an end of stream noticed
             # here would overtake them.
             self._fill_large_frame()
         return self.take_staged()
@@ -338,7 +341,7 @@ class Channel:
 
     def _fill_large_frame(self) -> None:
         decoder = self._decoder
-        # What comes before requests has a limit of its own, and must not take their memory.
+        # Frames of an authentication have their own limit and must not use requests' memory.
         is_request = self.state is _READY or self.state is _CLOSING
         if is_request and self.pool is not None and self.lease is None:
             self.lease = self.pool.try_allocate(decoder.size, self.last_used_at)
@@ -354,16 +357,16 @@ class Channel:
                 self.bytes_received += count
                 budget -= count
         except BlockingIOError:
-            # The rest has not arrived yet; of a peer that has gone it never will.
+            # The rest has not arrived yet; if the peer has disconnected, it never will.
             came = budget < READ_BYTES_PER_POLL_MAX or self.has_buffered
             if self.state is _CLOSING and not came:
                 raise
 
     def take_staged(self) -> Frame | None:
-        """The oldest staged frame, or None.
+        """Remove and return the oldest staged frame; None if there is none.
 
         Raises:
-            InvalidReceiveError: none is left, and the stream behind them is not valid.
+            InvalidReceiveError: no frame is left, and the stream after the last one is invalid.
         """
         staged, error = self.staged, self._decoder.error
         if not staged:
@@ -376,16 +379,16 @@ class Channel:
         return frame
 
     def begin_closing(self, reason: CloseReason, detail: str) -> None:
-        """The peer has gone, for this reason; nothing can be sent to it any more."""
+        """Enter CLOSING: the peer has disconnected, so nothing more can be sent to it."""
         self.move(_CLOSING)
         self.close_reason, self.close_detail = reason, detail
         self.send = None
 
     def end(self, reason: CloseReason, detail: str) -> None:
-        """Note why it is closed.
+        """Enter CLOSED and record the reason.
 
-        Of a failed authentication, and of a peer that has gone, the first cause stays; but a
-        response that fails is what ends a channel that is CLOSING.
+        The first cause is kept after a failed authentication and after a disconnection by the peer,
+        except that a failed response takes precedence when the channel is CLOSING.
         """
         failure = self.failure
         if failure is not None and failure.close_reason is not None:
@@ -399,7 +402,7 @@ class Channel:
 
     @property
     def end_of_stream_reason(self) -> CloseReason:
-        """What an end of the stream means at this point of it."""
+        """The close reason for a stream that ends here: inside a frame or between frames."""
         if self._decoder.is_inside_frame:
             return CloseReason.PEER_CLOSED_IN_FRAME
         return CloseReason.PEER_CLOSED

@@ -1,4 +1,4 @@
-"""The life of a channel, from its connect to its close: the states, and what may follow what.
+"""The life cycle of a channel: its states from connect to close, and their transitions.
 
 (Kafka: ChannelState, KafkaChannel.prepare, Selector.closingChannels and delayedClosingChannels.)
 
@@ -9,12 +9,13 @@
                                    v
                                  FAILED -> LINGERING
 
-A channel begins in the first state that it needs: an accepted plaintext connection without SASL is
-READY at once. READY goes back to AUTHENTICATING when a session is renewed (KIP-368). CLOSED follows
-every state, and nothing follows CLOSED.
+A channel starts in the first state that applies to it: an accepted plaintext connection without
+SASL is READY at once. READY returns to AUTHENTICATING when a session is renewed (KIP-368). CLOSED
+may follow every other state, and is final.
 
 Kafka spreads this over ``ready()``, ``isConnected()``, two maps of the Selector and a ChannelState
-that only says how it ended. Here the *why* of an end is a CloseReason, and the *where* is this.
+that only describes how a channel ended. Here a CloseReason holds *why* a channel ended, and its
+state *when* in its life cycle.
 """
 
 from __future__ import annotations
@@ -25,29 +26,29 @@ from ..errors import LocalProtocolError
 
 
 class ChannelState(IntEnum):
-    """How far a channel has come."""
+    """A stage in the life cycle of a channel."""
 
     CONNECTING = 0
-    """An outgoing connection is not made yet."""
+    """An outgoing connection is being established."""
     HANDSHAKING = 1
-    """TLS is being set up."""
+    """The TLS handshake is in progress."""
     AUTHENTICATING = 2
-    """Frames belong to the SASL exchange, and a Send is a part of it."""
+    """Frames and Sends belong to the SASL exchange."""
     READY = 3
     """Frames are requests or responses (Kafka: KafkaChannel.ready)."""
     FAILED = 4
-    """The authentication failed, and the response that says so is held back (KIP-306)."""
+    """The authentication failed; the response with the error is delayed (KIP-306)."""
     LINGERING = 5
-    """The response to a failed authentication is on its way; the peer is to read it and to leave
-    first."""
+    """The response to a failed authentication is being sent; the peer has some time to read it and
+    to disconnect first."""
     CLOSING = 6
-    """The peer has gone. What it had sent is handed out, one frame a poll."""
+    """The peer has disconnected; what it had sent is returned, one frame per poll."""
     CLOSED = 7
-    """The socket is closed; ``close_reason`` says why."""
+    """The socket is closed; the channel's ``close_reason`` holds the reason."""
 
 
 _S = ChannelState
-# By state, what may follow beside CLOSED.
+# The states that may follow each state, in addition to CLOSED.
 _FOLLOWING: tuple[frozenset[ChannelState], ...] = (
     frozenset((_S.HANDSHAKING, _S.AUTHENTICATING, _S.READY)),
     frozenset((_S.AUTHENTICATING, _S.READY)),
@@ -61,12 +62,12 @@ _FOLLOWING: tuple[frozenset[ChannelState], ...] = (
 
 
 def first_state(*, connects: bool, has_tls: bool, authenticates: bool) -> ChannelState:
-    """Where a channel begins, or goes on when what came before is done.
+    """Return the first state in which a channel has something left to do.
 
     Args:
-        connects: an outgoing connection is still to be made.
-        has_tls: a TLS handshake is still to be done.
-        authenticates: SASL is still to be done.
+        connects: whether an outgoing connection must be established.
+        has_tls: whether a TLS handshake must be done.
+        authenticates: whether SASL must be done.
     """
     if connects:
         return ChannelState.CONNECTING
@@ -79,8 +80,8 @@ def checked(old: ChannelState, new: ChannelState) -> ChannelState:
     """Return ``new`` if it may follow ``old``.
 
     Raises:
-        LocalProtocolError: it may not.
+        LocalProtocolError: ``new`` cannot follow ``old``.
     """
     if new in _FOLLOWING[old] or (new is ChannelState.CLOSED and old is not new):
         return new
-    raise LocalProtocolError(f"a channel that is {old.name} cannot become {new.name}")
+    raise LocalProtocolError(f"a channel cannot change from {old.name} to {new.name}")

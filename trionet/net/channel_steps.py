@@ -1,12 +1,13 @@
-"""What is done with one channel when its turn comes: read, write, prepare, close.
+"""The steps of a single channel in a poll: read, write, prepare, close.
 
-The Selector decides *when*; this decides *what*, for one channel at a time, and collects in
-:attr:`ChannelSteps.result` what came of it. Two rules have their home here:
+The Selector decides *when* a channel has its turn; this module decides *what* happens in it, and
+collects the outcome in :attr:`ChannelSteps.result`. Two rules are implemented here:
 
-* Whatever goes wrong in a step closes that channel, with its reason, and no other (Kafka:
+* Any error in a step closes that channel, with its reason, and no other (Kafka:
   Selector.pollSelectionKeys, which catches everything per key).
-* What a peer had sent before it left is handed out before its channel is closed, unless a response
-  to it has failed: the channel is CLOSING meanwhile (Kafka: Selector.closingChannels).
+* When a peer disconnects, the requests that it had sent are still returned before its channel is
+  closed, unless a response to the peer has failed. Until then the channel is CLOSING (Kafka:
+  Selector.closingChannels).
 """
 
 from __future__ import annotations
@@ -41,30 +42,32 @@ _CLOSED: Final = ChannelState.CLOSED
 
 
 class ChannelSteps:
-    """The steps of the channels of one Selector; nothing here waits.
+    """The steps of all channels of one Selector; none of them waits.
 
     Args:
-        readiness: where the sockets are registered.
-        on_error: called with unexpected errors, for the log.
+        readiness: the backend that watches the sockets.
+        on_error: called with each unexpected error, for logging.
         idle_seconds_max: how long a connection may be unused.
-        authentication_seconds_max: how long a handshake and an authentication may take together.
-        pool: where the memory of large frames comes from; None for no limit.
-        shuffle: puts a list in any order.
+        authentication_seconds_max: the limit for a handshake plus an authentication.
+        pool: provides the memory of large frames; None for no limit.
+        shuffle: shuffles a list in place.
         wake: makes the next poll return at once.
 
     Attributes:
-        channels: those that are open.
-        counters: what was done so far, for metrics.
-        has_more: channels with which the next poll makes progress whatever their sockets say: with
-            a staged frame, with bytes that wait under TLS, or CLOSING.
-        idle: which channel was used least recently.
-        is_paused: nothing is read from any channel (see :meth:`.Selector.pause_reading`).
-        next_check_at: when times have to be looked at again, in seconds of the loop's clock.
-        now: when this turn began, in seconds of the loop's clock.
-        paused: channels that data came for meanwhile, and that the poller does not watch for it.
-        preparing: decides about channels that are not ready.
-        readiness: where the sockets are registered.
-        result: of the poll under way, and of what is sent and closed before the next.
+        channels: the open channels.
+        counters: totals for metrics.
+        has_more: channels that can make progress in the next poll without an event of their
+            sockets: they have a staged frame or bytes buffered by TLS, or are CLOSING.
+        idle: the channels by last use.
+        is_paused: whether reading is paused for all channels (see
+            :meth:`.Selector.pause_reading`).
+        next_check_at: when timeouts must be checked again, in seconds of the loop's clock.
+        now: when the current turn began, in seconds of the loop's clock.
+        paused: channels that received data while reading was paused, and whose sockets are no
+            longer watched for reads.
+        preparing: decides the steps of channels that are not ready.
+        readiness: the backend that watches the sockets.
+        result: collects the results of the current poll, and of sends and closes before the next.
         starved: channels that wait for memory.
     """
 
@@ -94,19 +97,19 @@ class ChannelSteps:
         self.starved = Starved(pool, wake, shuffle)
 
     def why_unread(self, channel: Channel) -> Unread | None:
-        """Why a channel is not read now; None if it is."""
+        """Return why a channel is not being read; None if it is."""
         if channel.state is not _READY:
             return Unread.CLOSING if channel.state >= _CLOSING else Unread.PREPARING
         return channel.muting.why or (Unread.PAUSED if self.is_paused else None)
 
     def watch(self, channel: Channel, interest: int) -> None:
-        """Watch a socket for other things than so far; that of a peer that has gone for nothing."""
+        """Change what a socket is watched for, unless its peer has disconnected (CLOSING)."""
         if channel.interest != interest and channel.state is not _CLOSING:
             channel.interest = interest
             self.readiness.modify(channel.fd, interest)
 
     def read_again(self, channel: Channel) -> None:
-        """Read a channel that nothing keeps from it any more; what it has staged comes first."""
+        """Resume reading a channel; its staged frames are returned first."""
         if channel.has_staged or channel.has_buffered or channel.state is _CLOSING:
             self.has_more[channel] = None
         if not channel.interest & READ:
@@ -115,10 +118,11 @@ class ChannelSteps:
     # Reading.
 
     def on_event(self, channel: Channel, bits: int) -> None:
-        """Take what a backend reports of a socket.
+        """Handle the readiness that the backend reports for a socket.
 
-        Read, then write (Kafka: Selector.pollSelectionKeys): what a peer sent before it reset must
-        not be lost to a failing write, which a backend may report first, and without the other.
+        Reads come before writes (Kafka: Selector.pollSelectionKeys). Otherwise a failing write
+        could lose what a peer sent before it reset the connection: a backend may report
+        writability first, and alone.
         """
         try:
             if not channel.muting.is_muted:
@@ -142,28 +146,28 @@ class ChannelSteps:
             self.fail(channel, error)
 
     def _on_unwanted_read(self, channel: Channel, bits: int) -> None:
-        """Data, or the end, of a channel that is not being read: no interest until it is.
+        """Stop watching for reads, or close on hang-up: a channel not being read has an event.
 
-        A channel is muted without a word to the poller, which costs a system call: most responses
-        leave before the next request comes. A hang-up is reported whatever the interest, so that
-        the loop would spin on a socket that stayed.
+        Muting does not update the poller, because that costs a system call and most responses are
+        sent before the next request arrives. A hang-up is reported whatever the socket is watched
+        for, so the loop would spin if the socket stayed registered.
         """
         if bits & HANGUP:
-            self.begin_closing(channel, CloseReason.PEER_RESET, "while no read was due")
+            self.begin_closing(channel, CloseReason.PEER_RESET, "while not being read")
             return
         if self.is_paused:
             self.paused[channel] = None
         self.watch(channel, channel.interest & ~READ)
 
     def receive(self, channel: Channel) -> None:
-        """Take one frame of a channel from its socket, if one is there."""
+        """Read a channel's socket once; a whole frame completes a receive."""
         try:
             frame = channel.receive()
             if frame is not None:
                 self._complete(channel, frame)
         except BlockingIOError:
             if channel.state is _CLOSING and not channel.has_buffered:
-                # What is not there now never comes.
+                # The peer has disconnected, so nothing more will arrive.
                 self.disconnect(channel, CloseReason.PEER_RESET)
             return
         except Exception as error:  # boundary: one channel's step
@@ -176,11 +180,11 @@ class ChannelSteps:
             self.has_more[channel] = None
 
     def take_staged(self, channel: Channel) -> None:
-        """Take one frame of those that came with an earlier one, or that wait under TLS."""
+        """Process one frame that is staged, or buffered by TLS."""
         channel.last_used_at = self.now
         if channel.state is not _READY and channel.state < _READY:
             if channel.send is not None:
-                return  # what the peer sent meanwhile is taken when that has left
+                return  # what the peer sent meanwhile is processed after this Send
             if not channel.has_staged:
                 self.on_event(channel, READ)
                 return
@@ -203,16 +207,16 @@ class ChannelSteps:
             self.has_more[channel] = None
 
     def feed(self) -> None:
-        """Read the channels again that found no memory for their next frame, if there is some."""
+        """If memory is available again, resume reading the channels that were waiting for it."""
         for channel in self.starved.take():
             channel.muting.feed()
             self.read_again(channel)
 
     def _complete(self, channel: Channel, frame: Frame) -> None:
-        """A whole frame is a request, or a part of an authentication."""
+        """Report a whole frame as received, unless it is part of an authentication."""
         if channel.authenticator is not None:
             if channel.failure is not None:
-                self.watch(channel, channel.interest & ~READ)  # it may send what it likes
+                self.watch(channel, channel.interest & ~READ)  # the rest is ignored
                 return
             decision = self.preparing.receive(channel, frame, self.now)
             if decision is not REQUEST:
@@ -224,7 +228,7 @@ class ChannelSteps:
     # Writing.
 
     def send(self, channel: Channel, send: Outgoing) -> bool:
-        """Begin a Send; see :meth:`.Selector.send`."""
+        """Start a Send; see :meth:`.Selector.send`."""
         if channel.state is _CLOSED:
             raise LocalProtocolError(f"channel {channel.id} is closed")
         try:
@@ -238,7 +242,7 @@ class ChannelSteps:
             if channel.begin_send(send):
                 return True
             if channel.state is _CLOSING:
-                raise BrokenPipeError("the peer takes nothing more")
+                raise BrokenPipeError("the peer has disconnected")
             self.watch(channel, channel.interest | WRITE)
         except LocalProtocolError as error:
             is_second = channel.send is not None
@@ -263,7 +267,7 @@ class ChannelSteps:
     # Becoming ready.
 
     def carry_out(self, channel: Channel, decision: Decision) -> None:
-        """Do what was decided about a channel that is not ready."""
+        """Apply a decision about a channel that is not ready."""
         if decision.close_reason is not None:
             self.disconnect(channel, decision.close_reason, decision.detail)
             return
@@ -277,7 +281,7 @@ class ChannelSteps:
                 self.counters.connected += 1
                 self.result.connected.append(channel)
             channel.move(decision.state)
-            if channel.send is not None:  # it was held until the channel is ready again
+            if channel.send is not None:  # it was held during the re-authentication
                 interest = READ | WRITE
         if interest is not None:
             self.watch(channel, interest)
@@ -288,14 +292,14 @@ class ChannelSteps:
             if self.send(channel, decision.send):
                 self.carry_out(channel, self.preparing.sent(channel))
             elif channel.is_open:
-                self.watch(channel, WRITE)  # nothing is read before it has left
+                self.watch(channel, WRITE)  # nothing is read until it is sent
         elif decision.then is not None:
             self.carry_out(channel, decision.then)
 
     # Ending.
 
     def fail(self, channel: Channel, error: Exception) -> None:
-        """Close a channel for what its step raised."""
+        """Close a channel because of an exception in its step."""
         reason, detail = fault_of(channel, error)
         self.preparing.count_fault(channel, reason)
         if reason is CloseReason.ERROR:
@@ -306,16 +310,17 @@ class ChannelSteps:
             self.disconnect(channel, reason, detail)
 
     def begin_closing(self, channel: Channel, reason: CloseReason, detail: str) -> None:
-        """Close a channel whose peer has gone, when what had arrived before is handed out.
+        """Start closing a channel whose peer has disconnected; received frames are still returned.
 
-        (Kafka: CloseMode.GRACEFUL.) Its socket is read directly from here on, a frame a poll. A
-        response that fails closes it at once: no other request of it gets one either.
+        (Kafka: CloseMode.GRACEFUL.) From here on its socket is read without the poller, one frame
+        per poll. A failed response closes the channel at once, since no other response could be
+        sent either.
         """
         is_response = channel.send is not None or reason is CloseReason.SEND_FAILED
         has_news = channel.has_staged or channel.transport.has_unread()
         is_muted = channel.muting.is_muted
         if channel.state is _CLOSING and has_news and not is_muted:
-            channel.send = None  # a client's request; the responses to those before it may be there
+            channel.send = None  # a client's request; responses to earlier ones may have arrived
             return
         if channel.state is not _READY or not has_news or (is_muted and is_response):
             self.disconnect(channel, reason, detail)
@@ -330,7 +335,7 @@ class ChannelSteps:
         """Close a channel now; see :meth:`.Selector.disconnect`."""
         if channel.state is _CLOSED:
             return
-        if channel in self.result.connected:  # both in one poll (KAFKA-5417)
+        if channel in self.result.connected:  # connected and closed in one poll (KAFKA-5417)
             self.result.connected.remove(channel)
         self.result.disconnected.append(channel)
         try:
@@ -339,7 +344,7 @@ class ChannelSteps:
             self._on_error(channel, error)
 
     def remove(self, channel: Channel, reason: CloseReason, detail: str) -> None:
-        """Close a channel and forget it everywhere, in one place (KAFKA-6185, KAFKA-6260)."""
+        """Close a channel and remove it from every collection (KAFKA-6185, KAFKA-6260)."""
         is_watched = channel.state is not _CLOSING
         channel.end(reason, detail)
         self.has_more.pop(channel, None)
@@ -355,16 +360,16 @@ class ChannelSteps:
         finally:
             channel.transport.close()
 
-    # What time brings.
+    # Timeouts.
 
     def plan_checks(self) -> None:
-        """Find out when :meth:`check_times` has something to do."""
+        """Determine when :meth:`check_times` must run next."""
         self.next_check_at = min(self.idle.next_check_at, self.preparing.next_check_at)
 
     def check_times(self) -> None:
         """Close one idle channel, and those whose authentication took too long.
 
-        After the delivery of what was received, so that nothing that arrived in time is lost to it
+        Called after the events have been handled, so that nothing that arrived in time is lost
         (KAFKA-5587).
         """
         idle = self.idle.poll(self.now)
@@ -378,7 +383,7 @@ class ChannelSteps:
         self.plan_checks()
 
     def _has_news(self, channel: Channel) -> bool:
-        """Whether something of a channel is, or may be, there that no backend has reported."""
+        """Whether an idle channel has, or may have, data that no backend has reported."""
         if channel.muting.is_muted or channel.send is not None or channel.state is not _READY:
             return False
         if self.is_paused:

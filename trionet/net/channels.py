@@ -1,4 +1,4 @@
-"""The channels of one Selector, and what all that it ever had have moved."""
+"""The open channels of one Selector, and the bytes transferred by all it has ever had."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .channel import Channel
 
 
 class Channels:
-    """Open channels, in the order in which they came.
+    """The open channels, in the order in which they were added.
 
     Attributes:
         by_fd: the channel of each descriptor.
@@ -28,7 +28,7 @@ class Channels:
         return iter(self._by_id.values())
 
     def get(self, id: str) -> Channel | None:
-        """The channel with this id."""
+        """Return the channel with this id; None if there is none."""
         return self._by_id.get(id)
 
     @property
@@ -38,16 +38,16 @@ class Channels:
 
     @property
     def bytes_sent(self) -> int:
-        """Bytes written to them."""
+        """Bytes written to the sockets of all channels, past and present."""
         return self._sent_before + sum(each.bytes_sent for each in self._by_id.values())
 
     def add(self, channel: Channel) -> None:
-        """Take a channel whose id and descriptor are not in use."""
+        """Add a channel whose id and descriptor are not in use."""
         self.by_fd[channel.fd] = channel
         self._by_id[channel.id] = channel
 
     def remove(self, channel: Channel) -> None:
-        """Let go of a channel, but not of what it has moved."""
+        """Remove a channel; its bytes stay in the totals."""
         self._received_before += channel.bytes_received
         self._sent_before += channel.bytes_sent
         del self._by_id[channel.id]

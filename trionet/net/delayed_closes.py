@@ -1,8 +1,9 @@
-"""Connections that are closed later, and are not served until then.
+"""Delayed closes: connections that stay open unserved for a while before they are closed.
 
-Those of an address that connects too often (KIP-612), and those that failed to authenticate
-(KIP-306): an instant end would invite the next attempt. Kafka keeps throttled sockets in a heap
-with the wrong end up, so that the earliest waits for the latest; here the earliest is first.
+These are connections of an address that connects too often (KIP-612), and those that failed to
+authenticate (KIP-306): an instant close would invite the next attempt. Kafka keeps throttled
+sockets in a heap in reverse order, so that the earliest waits for the latest; here the earliest is
+first.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from typing import Generic, TypeVar
 
 from .time_heap import TimeHeap
 
-# How many may wait by default. Each holds a descriptor, and a storm must not take them all.
+# The default maximum. Each entry holds a descriptor, and a storm must not exhaust them.
 DELAYED_CLOSES_MAX = 1000
 
 T = TypeVar("T")
 
 
 class DelayedCloses(Generic[T]):
-    """What is to be closed, and when; pure, it closes nothing by itself.
+    """What to close, and when; closes nothing itself.
 
     Args:
-        count_max: how many may wait; one more, and the one that would end first ends now.
+        count_max: the maximum number of entries; one more displaces the one due first.
     """
 
     def __init__(self, count_max: int = DELAYED_CLOSES_MAX) -> None:

@@ -1,4 +1,4 @@
-"""Where a server listens and between whom a connection runs: plain, frozen values.
+"""Endpoints of listeners and ids of connections: plain, frozen values.
 
 ``PLAINTEXT://127.0.0.1:9092`` is an :class:`Endpoint`, ``127.0.0.1:9092-127.0.0.1:50123-0-7`` a
 :class:`ConnectionId` (Kafka: Endpoint, ListenerName, SecurityProtocol, ServerConnectionId).

@@ -1,12 +1,12 @@
-"""Bytes to frames, without I/O: feed what was read, take the whole frames that came of it.
+"""Splits a byte stream into frames, without I/O: feed it data and take the whole frames.
 
 A size is checked as soon as its four bytes are known (Kafka: NetworkReceive): negative or above
-the limit ends the stream, zero is legal. Frames that were whole before the bad
-size are still handed out; only then does the error show, as it would had they come one by one.
+the limit ends the stream, zero is legal. Frames that were complete before the bad size are still
+returned; only then is the error raised, as it would be had they arrived one by one.
 
-Small frames become ``bytes`` cut from what was read. A frame larger than what has arrived gets a
-buffer of its own, and :meth:`FrameDecoder.fill` reads the rest of it straight from the socket into
-place, so that record bytes are never copied again in Python.
+Small frames become ``bytes`` sliced from the data. A frame larger than the data that has arrived
+gets its own buffer, and :meth:`FrameDecoder.fill` reads the rest of it straight from the socket
+into place, so that record bytes are never copied again in Python.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIZE_BYTES: Final = 4
 UNLIMITED: Final = -1
 _SIZE_MAX: Final = 2**31 - 1
 
-#: What sets the limit of a frame, where its owner names no setting.
+#: The name of a frame's limit in errors, unless its owner names a setting.
 NO_SETTING: Final = "frame_bytes_max"
 
 
@@ -34,7 +34,7 @@ def size_limit(frame_bytes_max: int) -> int:
 
 
 class LimitNames(NamedTuple):
-    """What sets the limits of a channel's frames, as its owner's users know it, for errors.
+    """The names of the settings that limit a channel's frames, for errors.
 
     Attributes:
         frame: that of a frame.
@@ -45,9 +45,9 @@ class LimitNames(NamedTuple):
     authentication: str = NO_SETTING
 
 
-#: What is said of a size that is none because a record of TLS has come.
+#: The hint for an invalid size that is the start of a TLS record.
 LOOKS_LIKE_TLS: Final = "it looks like TLS"
-#: How a record of TLS begins: an alert or a handshake, and the version, which is 3 for all.
+#: The start of a TLS record: an alert or a handshake, and the major version, which is always 3.
 _TLS_RECORDS: Final = (0x15, 0x16)
 _TLS_MAJOR_VERSION: Final = 3
 
@@ -64,7 +64,7 @@ _ZEROS = bytes(BUFFER_STEP_BYTES)
 
 
 class Decoder(Protocol):
-    """Cuts a byte stream into frames; what a channel needs of one, for any protocol.
+    """Splits the byte stream of a channel into frames, for any protocol.
 
     Attributes:
         frames: whole frames, to be taken from the left.
@@ -103,7 +103,7 @@ class Decoder(Protocol):
 
 
 class FrameDecoder:
-    """Cuts a byte stream into frames.
+    """Splits a byte stream at Kafka's size prefixes.
 
     Args:
         frame_bytes_max: largest payload that is accepted, in bytes, or :data:`UNLIMITED`.
@@ -233,7 +233,7 @@ def enlarge(buffer: bytearray, size: int) -> None:
 def invalid_size(
     size: int, frame_bytes_max: int, limit_name: str, hint: str = ""
 ) -> InvalidReceiveError:
-    """Why a size is not accepted; ``limit_name`` is what sets the limit."""
+    """Create the error for a size; ``limit_name`` is the setting with the limit."""
     if size < 0:
         return InvalidReceiveError(f"frame size {size} is negative")
     return InvalidReceiveError(
@@ -243,7 +243,7 @@ def invalid_size(
 
 
 def _other_protocol(size: int) -> str:
-    """What a size of four bytes may be that is none: whoever meets it has mistaken a port."""
+    """Return a hint if an invalid size looks like another protocol, sent to the wrong port."""
     if size < 0:
         return ""
     data = size.to_bytes(4, "big")

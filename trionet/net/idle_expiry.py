@@ -1,4 +1,4 @@
-"""Which connection has been idle for too long, and which one is the least recently used.
+"""Finds connections that have been idle for too long, and the least recently used one.
 
 (Kafka: Selector.IdleExpiryManager.) Kafka keeps a linked hash map in the order of last use, and
 moves an entry to its end at every read and write. In Python that costs each request a tenth of a
@@ -38,7 +38,7 @@ C = TypeVar("C", bound=Connection)
 
 
 class IdleExpiry(Generic[C]):
-    """The connections of one Selector in the order of their last use; pure.
+    """The connections of one Selector in the order of their last use.
 
     Args:
         idle_seconds_max: ``connections.max.idle.ms`` in seconds; ``math.inf``, which is Kafka's

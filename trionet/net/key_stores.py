@@ -1,7 +1,7 @@
 """Key stores and trust stores: PEM by the standard library, PKCS12 by the package ``cryptography``.
 
-Java's own format, JKS, is not read; but files of that "type" have been PKCS12 inside since Java 9,
-and those are.
+Java's own format, JKS, is not supported. But since Java 9 files of that "type" contain PKCS12, and
+those are read.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
-"""The memory that all requests together may take: ``queued.max.request.bytes`` (KIP-72).
+"""Limits the memory of all requests together: ``queued.max.request.bytes`` (KIP-72).
 
-(Kafka: SimpleMemoryPool, not strict.) It counts bytes, it holds none: a request takes a lease for
-its payload before the payload is read, and gives it back when nothing needs the payload any more.
-As long as anything is left, a lease may take more than is left; so the most that is ever out is
-``bytes_max`` plus one largest request, and no request waits for ever because it is large.
+(Kafka: SimpleMemoryPool, not strict.) The pool only counts bytes. A request takes a lease for its
+payload before the payload is read, and returns it when the payload is no longer needed. While any
+memory is left, a lease may exceed it. So at most ``bytes_max`` plus one largest request are leased,
+and no request waits forever because it is large.
 
-A channel that is refused stops reading until memory is back. It asks to be woken, because a loop
-that is parked would otherwise not hear of it.
+A channel that gets no lease stops reading until memory is available. Its loop must register to be
+woken then, because it may be parked.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ LOW_MEMORY_RATIO = 0.1
 
 
 class MemoryLease:
-    """Part of a pool's memory, held until it is given back to it once.
+    """Part of a pool's memory, held until it is released.
 
     Attributes:
         size: in bytes.
-        pool: the pool it belongs to; None when it was given back.
+        pool: the pool it belongs to; None once released.
     """
 
     __slots__ = ("pool", "size")
@@ -40,7 +40,7 @@ class MemoryLease:
 
 
 class MemoryPool:
-    """A bounded number of bytes, taken and given back; pure.
+    """Counts the leased bytes up to a limit.
 
     ``now`` is in seconds of the loop's clock everywhere.
 
@@ -86,12 +86,12 @@ class MemoryPool:
 
     @property
     def is_depleted(self) -> bool:
-        """Whether every lease is refused now."""
+        """Whether the pool is exhausted, so that every lease is refused."""
         return self.available <= 0
 
     @property
     def is_low(self) -> bool:
-        """Whether little is left, but not nothing: whoever is read first may be the last."""
+        """Whether little memory is left, so that the order of reads decides which get it."""
         return 0 < self.available < LOW_MEMORY_RATIO * self.bytes_max
 
     def try_allocate(self, size: int, now: float) -> MemoryLease | None:
@@ -113,7 +113,7 @@ class MemoryPool:
         return MemoryLease(self, size)
 
     def release(self, lease: MemoryLease, now: float) -> None:
-        """Give a lease back, once; if that ends a want of memory, all who wait are woken.
+        """Return a lease; if memory becomes available, wake everything that waits for it.
 
         Raises:
             ValueError: the lease is another pool's, or was given back already.
@@ -135,15 +135,16 @@ class MemoryPool:
     def wake_when_available(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` once, from the release that makes memory available again.
 
-        Everyone who waits is woken, and who finds nothing left waits again. Asking twice is asking
-        once.
+        All waiting callbacks are called; those that get no memory must register again. Registering
+        twice has no further effect.
         """
         self._waiting[wake] = None
 
     def depleted_seconds(self, now: float) -> float:
-        """For how long leases were refused, in all.
+        """The total time for which the pool was exhausted.
 
-        From a refused one to the release that ended the want; a want that goes on is included.
+        Measured from a refused lease to the release that made memory available; includes the
+        current period.
         """
         if self._depleted_since is None:
             return self._depleted_seconds

@@ -1,8 +1,8 @@
-"""Why a channel is not read: its mute state, and want of memory.
+"""The mute state of a channel, and whether it is short of memory: both keep it from being read.
 
-(Kafka: KafkaChannel.ChannelMuteState, KIP-219.) A channel is muted from a request to its response,
-and longer while it is throttled: then the response leaves at once, and reading goes on when the
-throttle ends. Whichever of the two is last lets the channel be unmuted.
+(Kafka: KafkaChannel.ChannelMuteState, KIP-219.) A channel is muted from a request until its
+response is sent. If it is throttled, the response is still sent at once, but reading resumes only
+when the throttle ends. The channel can be unmuted after the later of the two.
 
 ::
 
@@ -14,8 +14,8 @@ throttle ends. Whichever of the two is last lets the channel be unmuted.
     MUTED_AND_THROTTLED_AND_RESPONSE_PENDING -throttle ended-> MUTED_AND_RESPONSE_PENDING
     MUTED_AND_THROTTLED -throttle ended-> MUTED
 
-A response that is never sent (acks=0) counts as sent. Want of memory is not a mute state: it ends
-by itself, whatever the state. Nothing outside this module changes either.
+A request without a response (acks=0) counts as responded to. A lack of memory is not a mute state:
+it ends independently of the state. Only this module modifies either.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..errors import LocalProtocolError
 
 
 class MuteState(IntEnum):
-    """What keeps a channel from being read."""
+    """Whether a channel may be read and, if not, what it waits for."""
 
     NOT_MUTED = 0
     MUTED = 1
@@ -37,7 +37,7 @@ class MuteState(IntEnum):
 
 
 class MuteEvent(IntEnum):
-    """What happened to a channel's request, or to its client's quota."""
+    """An event that changes a channel's mute state."""
 
     REQUEST_RECEIVED = 0
     RESPONSE_SENT = 1
@@ -46,7 +46,7 @@ class MuteEvent(IntEnum):
 
 
 class Unread(StrEnum):
-    """The one answer to "why is this channel not read?"; see :meth:`.ChannelSteps.why_unread`."""
+    """Why a channel is not being read; see :meth:`.ChannelSteps.why_unread`."""
 
     PREPARING = "it is not ready for requests yet"
     CLOSING = "its peer has gone"
@@ -65,7 +65,7 @@ _BOTH: Final = MuteState.MUTED_AND_THROTTLED_AND_RESPONSE_PENDING
 _REQUEST_RECEIVED: Final = MuteEvent.REQUEST_RECEIVED
 _RESPONSE_SENT: Final = MuteEvent.RESPONSE_SENT
 
-# By event, then by state. Tuples and not dicts: the hash of an enum costs three look-ups here.
+# By event, then by state. Tuples instead of dicts: hashing an enum costs as much as three lookups.
 _NEXT: Final[tuple[tuple[MuteState | None, ...], ...]] = (
     (None, _PENDING, None, None, None),
     (None, None, _MUTED, None, _THROTTLED),
@@ -82,11 +82,11 @@ _WHY: Final[tuple[Unread | None, ...]] = (
 
 
 class Muting:
-    """Whether one channel may be read, as far as that is its own affair.
+    """Tracks whether one channel may be read, apart from a pause of its whole Selector.
 
     Attributes:
-        state: changed by the methods below and by nothing else.
-        is_out_of_memory: the pool had nothing left for the frame that is to be read next.
+        state: the mute state; changed only by the methods below.
+        is_out_of_memory: whether the pool had no memory for the frame to read next.
     """
 
     __slots__ = ("is_out_of_memory", "state")
@@ -101,30 +101,30 @@ class Muting:
 
     @property
     def why(self) -> Unread | None:
-        """What keeps the channel from being read; None for nothing."""
+        """Why the channel is not read; None if it may be read."""
         reason = _WHY[self.state]
         return Unread.NO_MEMORY if reason is None and self.is_out_of_memory else reason
 
     def starve(self) -> None:
-        """Read nothing more until there is memory for the next frame."""
+        """Stop reading until there is memory for the next frame."""
         self.is_out_of_memory = True
 
     def feed(self) -> None:
-        """Try again: there may be memory."""
+        """Resume reading, since memory may be available."""
         self.is_out_of_memory = False
 
     def mute(self) -> None:
-        """Read nothing more; a channel that is muted in any way stays as it is."""
+        """Stop reading; does nothing if the channel is muted in any way."""
         if self.state is _NOT_MUTED:
             self.state = _MUTED
 
     def unmute(self) -> bool:
-        """Let the channel be read again if it is merely muted (Kafka: maybeUnmute).
+        """Unmute the channel if its state is MUTED (Kafka: maybeUnmute).
 
-        A pending response or a throttle keeps it as it is.
+        Does nothing while a response is pending or the channel is throttled.
 
         Returns:
-            Whether this has unmuted it.
+            Whether the channel was unmuted by this call.
         """
         if self.state is not _MUTED:
             return False
@@ -132,13 +132,13 @@ class Muting:
         return True
 
     def handle(self, event: MuteEvent) -> None:
-        """Move on (Kafka: KafkaChannel.handleChannelMuteEvent).
+        """Move to the state that follows the event (Kafka: KafkaChannel.handleChannelMuteEvent).
 
         Raises:
-            LocalProtocolError: the event cannot happen in this state, which stays as it is.
+            LocalProtocolError: the event is not valid in the current state, which is kept.
         """
         state = self.state
-        # The two events of every request go without the table: compiled, they cost a tenth so.
+        # Every request has these two events: compiled, checks cost a tenth of a table lookup.
         if event is _RESPONSE_SENT and state is _PENDING:
             self.state = _MUTED
             return
@@ -148,6 +148,6 @@ class Muting:
         following = _NEXT[event][state]
         if following is None:
             raise LocalProtocolError(
-                f"{event.name} cannot happen to a channel that is {state.name}"
+                f"{event.name} is not valid for a channel in state {state.name}"
             )
         self.state = following

@@ -1,4 +1,4 @@
-"""What a server and its clients take from the machine: connections, the time of day, chance.
+"""What a server and its clients need from the machine: connections, time of day, randomness.
 
 :data:`SYSTEM` is the machine as it is. Another :class:`Network` takes its place where connections
 are memory and time is the loop's own, so that hours pass in milliseconds and nothing happens by

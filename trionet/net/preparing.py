@@ -1,11 +1,11 @@
-"""Channels that are not ready yet: what the next step of each is, and how long it may take.
+"""Decides the next step of channels that are not ready yet, and when they have taken too long.
 
-(Kafka: KafkaChannel.prepare, Selector.delayedClosingChannels.) Connects, TLS handshakes and
-authentications are decided here and carried out by :meth:`.ChannelSteps.carry_out`: a method takes
-what happened and returns a :class:`Decision`. It writes to no channel and knows no Selector.
+(Kafka: KafkaChannel.prepare, Selector.delayedClosingChannels.) Each method takes an event of a
+connect, TLS handshake or authentication and returns a :class:`Decision`, which
+:meth:`.ChannelSteps.carry_out` applies. Nothing here modifies a channel or knows of the Selector.
 
-Peers that only pretend to authenticate are bounded three times: each must be done in time, only so
-many may be under way, and a pass of the loop spends a little time on them only (see
+Three limits protect against peers that only pretend to authenticate: each has a timeout, only a
+limited number may be in progress, and each pass of the loop spends a limited time on them (see
 :mod:`.preparing_time`).
 """
 
@@ -29,25 +29,25 @@ from .readiness import READ
 from .selector_counters import SelectorCounters
 from .transmission import Send
 
-# How many channels of one Selector may be on their way to being ready, how many held back after
-# they failed, and how many lingering; one more, and the time of the first is up.
+# The maximum number of channels of one Selector that are becoming ready, of those delayed after a
+# failure, and of those lingering. One more expires the first of its kind.
 PREPARING_MAX = 1000
 
 
 @attrs.frozen(kw_only=True)
 class Decision:
-    """What to do with a channel that is not ready; what is not set stays as it is.
+    """What to do with a channel that is not ready; attributes that are not set change nothing.
 
     Attributes:
-        identified: what the TLS handshake has proved, or what asks the peer for more.
-        state: to enter.
-        failure: how its authentication failed, if the state is FAILED or LINGERING.
-        send: a part of its authentication; nothing is read before it has left.
-        interest: what to watch the socket for, a mask of the readiness bits.
-        again: make the next step in the next poll, whatever the socket says.
-        then: what to do next.
-        close_reason: close it, for this reason.
-        detail: of the reason, for the log.
+        identified: the principal that the TLS handshake proved, or the authenticator to go on with.
+        state: the state to enter.
+        failure: how the authentication failed, if the state is FAILED or LINGERING.
+        send: a part of the authentication; nothing is read until it has been sent.
+        interest: the readiness bits to watch the socket for.
+        again: take the next step in the next poll, even without an event of the socket.
+        then: the decision to apply next.
+        close_reason: close the channel, for this reason.
+        detail: details of the close reason, for the log.
     """
 
     identified: Authenticator | Principal | None = None
@@ -61,7 +61,7 @@ class Decision:
     detail: str = ""
 
 
-#: The frame is a request, or a response.
+#: The frame is a request or a response, not part of an authentication.
 REQUEST: Final = Decision()
 _WAIT: Final = Decision()
 _LATE: Final = {
@@ -72,41 +72,41 @@ _LATE: Final = {
 
 
 class Preparing:
-    """The channels of one Selector that are not ready, and those that failed to become so.
+    """The channels of one Selector that are not ready, or failed to become ready.
 
     Args:
-        seconds_max: how long connect, handshake and authentication may take together.
-        counters: of the Selector.
+        seconds_max: the limit for connect, handshake and authentication together.
+        counters: the counters of the Selector.
     """
 
     def __init__(self, seconds_max: float, counters: SelectorCounters) -> None:
         self._seconds_max = seconds_max
         self._counters = counters
-        # One limit for all three would let peers that fail push out those that are in progress.
+        # A shared limit would let failing peers displace those that are in progress.
         self._in_progress: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
         self._failed: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
         self._lingering: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
         self._displaced: list[Channel] = []
-        self._worker = object()  # which the loop may remember for longer than it lives itself
+        self._worker = object()  # the loop may keep this longer than self exists
 
     def begin(self, channel: Channel, now: float) -> None:
-        """Give a channel the time to become ready."""
+        """Start the timeout for a channel to become ready."""
         self._wait(self._in_progress, channel, now + self._seconds_max)
 
     def forget(self, channel: Channel) -> None:
-        """Drop a channel that was closed."""
+        """Remove a closed channel."""
         self._leave(channel)
         self._failed.discard(channel)
         self._lingering.discard(channel)
 
     def _leave(self, channel: Channel) -> None:
-        """A channel is not in progress any more; if it was displaced, it was in time after all."""
+        """Remove a channel from those in progress, even if it was already to be displaced."""
         self._in_progress.discard(channel)
         if channel in self._displaced:
             self._displaced.remove(channel)
 
     def may_step(self, channel: Channel) -> bool:
-        """Whether this pass of the loop has time for the next step of a channel."""
+        """Whether this pass of the loop has time left for the next step of a channel."""
         state = channel.state
         if state is ChannelState.HANDSHAKING or (
             state is ChannelState.AUTHENTICATING and channel.send is None
@@ -129,7 +129,7 @@ class Preparing:
         """
         if channel.state is ChannelState.CONNECTING:
             if not channel.transport.finish_connect():
-                return _WAIT  # the event was spurious
+                return _WAIT  # a spurious event
             if channel.tls is not None:
                 return Decision(state=ChannelState.HANDSHAKING, interest=READ, again=True)
             return self._after_transport(channel, now, channel.authenticator)
@@ -153,7 +153,7 @@ class Preparing:
     def _after_transport(
         self, channel: Channel, now: float, asks: Authenticator | None
     ) -> Decision:
-        """The connection is made, and under TLS its handshake done."""
+        """Decide what follows the connect and, with TLS, the handshake."""
         if asks is None:
             self._leave(channel)
             return Decision(state=ChannelState.READY, interest=READ)
@@ -164,14 +164,14 @@ class Preparing:
     # Authentication.
 
     def authenticate(self, channel: Channel, now: float) -> Decision:
-        """Send the first part of an outgoing connection's authentication, or of one once more."""
+        """Start the authentication or re-authentication of an outgoing connection."""
         initiator = channel.initiator
         assert initiator is not None
         first = self._decide(channel, initiator.begin(now), now)
         return Decision(state=ChannelState.AUTHENTICATING, interest=READ, then=first)
 
     def receive(self, channel: Channel, frame: Frame, now: float) -> Decision:
-        """Decide about a frame of a channel with an authenticator: REQUEST, or it is used here."""
+        """Handle a frame of a channel with an authenticator; REQUEST if it is not part of it."""
         authenticator = channel.authenticator
         assert authenticator is not None
         state = channel.state
@@ -181,7 +181,7 @@ class Preparing:
                 return REQUEST
             if gate is Gate.EXPIRED or state is ChannelState.CLOSING:
                 return Decision(close_reason=CloseReason.SESSION_EXPIRED)
-            # It has to prove once more who it is (KIP-368).
+            # The client re-authenticates (KIP-368).
             self.begin(channel, now)
             then = self._decide(channel, _received(authenticator, frame, now), now)
             return Decision(state=ChannelState.AUTHENTICATING, then=then)
@@ -189,19 +189,20 @@ class Preparing:
             return REQUEST
         limit = size_limit(authenticator.frame_bytes_max)
         if len(frame) > limit:
-            # It came together with the handshake of a re-authentication, when requests may come.
+            # It arrived together with the handshake of a re-authentication, when the higher limit
+            # of requests still applied.
             error = invalid_size(len(frame), limit, channel.limit_names.authentication)
             step = Step.failed(CloseReason.INVALID_RECEIVE, str(error))
             return self._fail(channel, step, now)
         return self._decide(channel, _received(authenticator, frame, now), now)
 
     def sent(self, channel: Channel) -> Decision:
-        """Decide what follows a part of the authentication that has left."""
+        """Decide what follows once a part of the authentication has been sent."""
         failure = channel.failure
         if failure is None:
             return self._continue(channel)
         if failure.linger_seconds:
-            return Decision(interest=READ)  # to notice when the peer leaves
+            return Decision(interest=READ)  # to notice when the peer disconnects
         return _close_of(failure)
 
     def _decide(self, channel: Channel, step: Step, now: float) -> Decision:
@@ -235,9 +236,9 @@ class Preparing:
     # Failure.
 
     def count_fault(self, channel: Channel, reason: CloseReason) -> None:
-        """Count a channel's fault if it is a failed authentication.
+        """Count a channel's error if it is an authentication failure.
 
-        A frame before the end of it that is too large is one (Kafka: SaslServerAuthenticator).
+        A too large frame during the authentication is one (Kafka: SaslServerAuthenticator).
         """
         is_asked = channel.authenticator is not None and channel.state < ChannelState.READY
         if reason is CloseReason.AUTHENTICATION_FAILED or (
@@ -256,12 +257,12 @@ class Preparing:
         self._leave(channel)
         if not failure.delay_seconds:
             return self._end(channel, failure, now)
-        # It is still read, until its next frame, to notice when the peer leaves.
+        # It is still read, up to its next frame, to notice when the peer disconnects.
         self._wait(self._failed, channel, now + failure.delay_seconds)
         return Decision(state=ChannelState.FAILED, failure=failure)
 
     def _end(self, channel: Channel, failure: Step, now: float) -> Decision:
-        """Tell the peer why, if there is something to tell, and close."""
+        """Send the error response of a failed authentication, if there is one, then close."""
         if failure.send is None:
             return _close_of(failure)
         if failure.linger_seconds:
@@ -272,16 +273,16 @@ class Preparing:
 
     @property
     def next_check_at(self) -> float:
-        """When :meth:`due` returns something, in seconds of the loop's clock."""
+        """When :meth:`due` will return something, in seconds of the loop's clock."""
         if self._displaced:
             return -math.inf
         waiting = (self._in_progress, self._failed, self._lingering)
         return min(each.next_check_at for each in waiting)
 
     def due(self, now: float) -> list[tuple[Channel, Decision]]:
-        """What becomes of the channels that took too long, or were held back for long enough."""
+        """Return decisions for channels whose timeout or delay after a failure has passed."""
         displaced, self._displaced = self._displaced, []
-        decided = [(each, self._late(each, now, "too many authenticate")) for each in displaced]
+        decided = [(each, self._late(each, now, "too many authentications")) for each in displaced]
         for waiting in (self._in_progress, self._failed, self._lingering):
             decided += [(each, self._late(each, now)) for each in waiting.pop_due(now)]
         return decided

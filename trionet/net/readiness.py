@@ -1,4 +1,4 @@
-"""Which sockets can be read or written now: one interface, two backends (design 3.1).
+"""Reports which sockets can be read or written: one interface, two backends (design 3.1).
 
 :class:`PollerReadiness` owns an ``epoll`` and, when nothing is ready, parks in one trio wait on
 the epoll's own descriptor: a thousand connections cost one task. :class:`SocketReadiness` serves
@@ -22,14 +22,14 @@ READ: Final = 1
 WRITE: Final = 4
 # The connection has failed or is closed on both sides. Reported even with an empty interest.
 HANGUP: Final = 8 | 16
-# How many sockets one poll tells of.
+# The maximum number of sockets that one poll reports.
 EVENTS_MAX: Final = 1024
 
 ReadinessKind = Literal["poller", "socket"]
 
 
 class Readiness(Protocol):
-    """The kernel's opinion of a set of sockets."""
+    """A backend that watches a set of sockets."""
 
     def register(self, fd: int, interest: int) -> None: ...
 
@@ -40,7 +40,7 @@ class Readiness(Protocol):
     def poll(self, events_max: int = EVENTS_MAX) -> list[tuple[int, int]]:
         """``(fd, events)`` of what is ready now; never waits.
 
-        Of more than ``events_max``, those that were not told of come first in the next poll.
+        If more than ``events_max`` are ready, the next poll reports the others first.
         """
         ...
 
@@ -49,7 +49,7 @@ class Readiness(Protocol):
         ...
 
     def wakeup(self) -> None:
-        """End the park under way, if there is one."""
+        """End the current park, if there is one."""
         ...
 
 
@@ -84,7 +84,7 @@ if sys.platform == "linux":
             try:
                 await trio.lowlevel.wait_readable(self._fd)
             except trio.ClosedResourceError:
-                pass  # wakeup() says it this way
+                pass  # raised because of wakeup()
             finally:
                 self._is_parked = False
 

@@ -1,16 +1,17 @@
-"""The channels of one processor (or client) and the explicit loop over their readiness.
+"""Polls the channels of one processor or client, and reads and writes those that are ready.
 
 (Kafka: org.apache.kafka.common.network.Selector.) ``await poll()`` makes all the progress that is
-possible now, or waits in one place until some is, and returns what happened: completed receives,
-completed sends, disconnected channels. Rules that hold for every poll:
+possible now, or waits until some is, and returns what happened: completed receives, completed
+sends, disconnected channels. Every poll follows these rules:
 
-* at most one receive of a channel is handed out, so that its owner can mute it before the next;
-* while an unmuted channel has staged frames, the poll does not wait;
-* one Send of a channel is in progress at a time;
-* an error in one channel's step closes that channel, with its reason, and no other.
+* It returns at most one receive per channel, so that the owner can mute the channel before the
+  next.
+* It does not wait while an unmuted channel has staged frames.
+* A channel has at most one Send in progress.
+* An error in one channel's step closes that channel, with its reason, and no other.
 
-What is done with a channel whose turn it is, is in :mod:`.channel_steps`; how an accepted or
-outgoing connection becomes ready for requests, in :mod:`.preparing`.
+The steps of a single channel are in :mod:`.channel_steps`; how an accepted or outgoing connection
+becomes ready for requests is in :mod:`.preparing`.
 
 One poll is one trio checkpoint. A processor's handlers run during it, so an empty poll is repeated
 across three checkpoints before the task parks: with one busy connection this saves a park and
@@ -43,8 +44,8 @@ from .sockets import Socket
 from .starved import Shuffle
 from .transmission import Outgoing
 
-# The first of them is when the handlers have their turn; with two a busy connection's next request
-# finds the task parked (p50 50 and 48 µs), with four the passes in vain cost what they save.
+# The handlers run during the first of them. With two, a busy connection's next request finds the
+# task parked (p50 50 instead of 48 µs); with four, the extra passes cost as much as they save.
 EMPTY_POLLS_BEFORE_PARK = 3
 _NOT_MUTED: Final = MuteState.NOT_MUTED
 _READY: Final = ChannelState.READY
@@ -55,22 +56,25 @@ class Selector:
     """A set of channels over one readiness backend.
 
     Args:
-        readiness: where the sockets are registered; owned by the caller.
-        on_error: called with unexpected errors in a channel's step, which close it, for the log.
+        readiness: the backend that watches the sockets; owned by the caller.
+        on_error: called, for logging, with each unexpected error in a channel's step; the error
+            closes the channel.
         idle_seconds_max: how long a connection may be unused (``connections.max.idle.ms``).
-        authentication_seconds_max: how long a handshake and an authentication may take together.
-        pool: where the memory of large frames comes from; None for no limit.
-        shuffle: puts a list in any order; decides which is read first where memory is short.
-        parks_at_once: park at the first empty poll; what is waited for comes from far away.
-        times_channels: measure ``network_thread_ns`` of each channel, for one look at the clock per
-            event and Send (Kafka: recordTimePerConnection, networkThreadTimeNanos, KIP-124).
+        authentication_seconds_max: the limit for a handshake plus an authentication.
+        pool: provides the memory of large frames; None for no limit.
+        shuffle: shuffles a list in place; decides which channels are read first when memory is
+            low.
+        parks_at_once: park after the first empty poll, because responses come over a network.
+        times_channels: measure ``network_thread_ns`` of each channel, at the cost of reading the
+            clock once per event and Send (Kafka: recordTimePerConnection,
+            networkThreadTimeNanos, KIP-124).
 
     Attributes:
-        alarm: wakes the loop for what is due; its owner runs it beside the loop, or idle channels
-            and endless authentications only end when something else happens.
-        channels: those that are open.
-        counters: what was done so far, for metrics.
-        idle: which of them was used least recently, to be closed when others need room.
+        alarm: wakes the loop when a timeout is due. The owner runs it alongside the loop; without
+            it, idle channels and endless authentications end only when another event occurs.
+        channels: the open channels.
+        counters: totals for metrics.
+        idle: the channels by last use, to find the one to close when a new one needs its place.
     """
 
     def __init__(
@@ -107,25 +111,26 @@ class Selector:
         self._is_woken = False
         self._is_parked = False
 
-    # What the owner asks for.
+    # Called by the owner.
 
     def connect(self, channel: Channel, sock: Socket, address: Address) -> None:
-        """Begin to connect a channel; a later poll reports it as connected, or as disconnected.
+        """Start connecting a channel; a later poll reports it as connected or as disconnected.
 
         Args:
-            channel: made with ``connects=True``.
-            sock: that its transport is over.
-            address: of the far end.
+            channel: a channel created with ``connects=True``.
+            sock: the socket of its transport.
+            address: the address to connect to.
 
         Raises:
-            LocalProtocolError: its id is in use, or it was made for a connection that exists.
-            OSError: it failed at once.
+            LocalProtocolError: the channel's id is in use, or it was not created with
+                ``connects=True``.
+            OSError: the connection failed at once.
 
-        After an error the socket is closed and nothing is kept (KAFKA-7712).
+        After an error the socket is closed and the channel is not registered (KAFKA-7712).
         """
         try:
             if channel.state is not ChannelState.CONNECTING:
-                raise LocalProtocolError(f"channel {channel.id} was not made with connects=True")
+                raise LocalProtocolError(f"channel {channel.id} was not created with connects=True")
             begin_connect(sock, address)
             self.register(channel, WRITE)
         except BaseException:
@@ -133,14 +138,14 @@ class Selector:
             raise
 
     def register(self, channel: Channel, interest: int = READ) -> None:
-        """Start reading from a channel, or watching it for something else.
+        """Add a channel, and watch it for readability or for ``interest``.
 
         Raises:
-            LocalProtocolError: its id is in use (Kafka: KAFKA-7453).
+            LocalProtocolError: its id is in use (KAFKA-7453).
             OSError: its socket cannot be watched.
         """
         if self.channels.get(channel.id) is not None:
-            raise LocalProtocolError(f"a channel with id {channel.id} is registered already")
+            raise LocalProtocolError(f"a channel with id {channel.id} is already registered")
         steps = self._steps
         steps.now = channel.last_used_at = trio.current_time()
         steps.readiness.register(channel.fd, interest)
@@ -152,18 +157,18 @@ class Selector:
         steps.plan_checks()
 
     def send(self, channel: Channel, send: Outgoing) -> bool:
-        """Begin to send one frame; what the socket takes at once is written at once.
+        """Start sending one frame, writing at once as much as the socket accepts.
 
-        A client whose session ends soon authenticates once more before (KIP-368); the frame is kept
-        and sent behind that.
+        A client whose session expires soon re-authenticates first (KIP-368); the frame is sent
+        after that.
 
         Returns:
-            Whether the Send is complete already. If not, a later poll reports when it is, or that
-            the channel failed.
+            Whether the Send is complete. If not, a later poll reports its completion, or that the
+            channel failed.
 
         Raises:
-            LocalProtocolError: the channel is closed, or has a Send in progress, or this Send was
-                written before; an open channel is closed for it.
+            LocalProtocolError: the channel is closed, has a Send in progress, or this Send was
+                already written; an open channel is closed because of it.
         """
         if not self._times_channels:
             return self._steps.send(channel, send)
@@ -173,35 +178,35 @@ class Selector:
         return is_complete
 
     def look_at_clock(self) -> None:
-        """Take the time of the Sends that follow; they may come long after the last poll."""
+        """Update the time used for the following Sends; the last poll may be long ago."""
         self._steps.now = self._clock()
 
     def mute(self, channel: Channel) -> None:
-        """Stop reading from a channel. The poller is told only if data arrives meanwhile."""
+        """Stop reading from a channel. The poller is updated only if data arrives meanwhile."""
         channel.muting.mute()
 
     def unmute(self, channel: Channel) -> None:
-        """Read a channel again if it is merely muted: no response is pending, and no throttle.
+        """Resume reading a muted channel, unless a response is pending or it is throttled.
 
-        A channel that is closed stays as it is.
+        Does nothing to a closed channel.
         """
         if channel.state is not _CLOSED and channel.muting.unmute():
             self._steps.read_again(channel)
 
     def why_unread(self, channel: Channel) -> Unread | None:
-        """Why a channel is not read now; None if it is."""
+        """Return why a channel is not being read; None if it is."""
         return self._steps.why_unread(channel)
 
     def pause_reading(self) -> None:
-        """Hand out and read nothing more, for any channel; Sends go on.
+        """Stop reading and returning frames for all channels; Sends continue.
 
-        So a processor pushes back when the request queue is full: TCP stops the peers, while the
-        responses that make room can leave.
+        A processor applies back-pressure with this when the request queue is full: TCP flow control
+        stops the peers, while the responses that free space can still be sent.
         """
         self._steps.is_paused = True
 
     def resume_reading(self) -> None:
-        """Undo :meth:`pause_reading`."""
+        """Resume reading after :meth:`pause_reading`."""
         steps = self._steps
         steps.is_paused = False
         steps.plan_checks()
@@ -216,7 +221,7 @@ class Selector:
     def close(
         self, channel: Channel, reason: CloseReason = CloseReason.LOCAL_CLOSE, detail: str = ""
     ) -> None:
-        """Close a channel now. It does not show in ``disconnected``: the owner knows."""
+        """Close a channel now, without reporting it in ``disconnected``."""
         if channel.is_open:
             self._steps.remove(channel, reason, detail)
 
@@ -225,7 +230,7 @@ class Selector:
         self._steps.disconnect(channel, reason, detail)
 
     def close_all(self, reason: CloseReason) -> list[Channel]:
-        """Close every channel; returns these, and before them those that no poll has reported."""
+        """Close every channel. Returns them, after any closed earlier but not yet reported."""
         for channel in list(self.channels):
             self._steps.disconnect(channel, reason)
         result = self._steps.result
@@ -233,12 +238,12 @@ class Selector:
         return closed
 
     def wakeup(self) -> None:
-        """Make the poll under way, or the next one, return without waiting."""
+        """Make the current poll, or the next one, return without waiting."""
         self._is_woken = True
         self._steps.readiness.wakeup()
 
     def unpark(self) -> None:
-        """End the park of the poll under way: its owner has work now."""
+        """If the current poll is parked, make it return: the owner has work to do."""
         if self._is_parked:
             self._steps.readiness.wakeup()
 
@@ -250,21 +255,22 @@ class Selector:
         seconds_max: float = math.inf,
         has_work: Callable[[], bool] | None = None,
     ) -> PollResult:
-        """One turn: hand out, read and write what can be, or wait until something can.
+        """Read and write all channels that are ready, waiting until at least one is.
 
         Args:
-            events_max: how many channels are read or written; others have their turn in the next
-                poll. An owner with room for few receives reads no more than those into memory.
-            seconds_max: how long it waits at most; the alarm must run for it.
-            has_work: whether the owner has something to do that is not waited for. Asked when all
-                other tasks have had their turn, so that what they do meanwhile needs no wake-up,
-                which would cost a turn in vain; :meth:`unpark` when it comes true later.
+            events_max: the maximum number of channels to read or write; the others follow in the
+                next poll. With this, an owner that can accept only a few receives reads no more
+                than those into memory.
+            seconds_max: the maximum time to wait; the alarm must be running for it.
+            has_work: returns whether the owner has work that this poll must not delay. Called
+                after all other tasks have run, so that work from them needs no wake-up, which
+                would cost an extra turn. Call :meth:`unpark` when there is work later.
 
         Raises:
             ValueError: ``seconds_max`` is negative.
 
-        Cancellation loses nothing: frames that were read stay staged, results not yet returned
-        are returned by the next poll.
+        Cancellation loses nothing: frames that were read stay staged, and results not yet
+        returned are returned by the next poll.
         """
         if seconds_max < 0:
             raise ValueError(f"seconds_max = {seconds_max}; allowed: 0 or more")
@@ -288,7 +294,7 @@ class Selector:
             events = readiness.poll(events_max)
         elif self._parks_at_once:
             await checkpoint()
-            events = readiness.poll(events_max)  # sockets may be others' by now
+            events = readiness.poll(events_max)  # a descriptor may be another socket's by now
         began_ns = now_ns()
         self._is_woken = False
         steps.now = self._clock()
@@ -304,7 +310,7 @@ class Selector:
         return self.take_result()
 
     def take_result(self) -> PollResult:
-        """What was achieved since the last poll that came back, by one that failed, say."""
+        """Return the results since the last completed poll, for example of one that failed."""
         steps = self._steps
         result, steps.result = steps.result, PollResult()
         return result
@@ -316,9 +322,10 @@ class Selector:
         return steps.is_paused or not steps.has_more
 
     def _step(self, events: list[tuple[int, int]]) -> None:
-        """Make a step of each channel with an event, then of those that need none.
+        """Process each channel that has an event, then those that have staged data.
 
-        A channel with both makes the second: its staged frames are older than what the socket has.
+        A channel with both is processed with the latter: staged frames are older than the data in
+        its socket.
         """
         steps, by_fd = self._steps, self.channels.by_fd
         if steps.starved.channels:
@@ -334,7 +341,7 @@ class Selector:
                 if channel is None or (staged and channel in staged):
                     continue
                 if bits == reads and channel.state is _READY and channel.muting.state is _NOT_MUTED:
-                    # Nearly every request: its channel is read, and that is all.
+                    # The path of nearly every request: the channel is only read.
                     channel.last_used_at = steps.now
                     steps.receive(channel)
                 else:
@@ -347,12 +354,12 @@ class Selector:
                     if at_ns:
                         at_ns = self._charge(channel, at_ns)
         except Exception:
-            # Not one of them may lose its turn; one that has had it loses nothing by another.
+            # No channel may miss its turn; a second turn does no harm.
             steps.has_more.update({each: None for each in staged if each.is_open})
             raise
 
     def _charge(self, channel: Channel, since_ns: int) -> int:
-        """Put the time since then down to a channel; the time now.
+        """Add the time since ``since_ns`` to a channel's. Returns the current time.
 
         (Kafka: KafkaChannel.addNetworkThreadTimeNanos.)
         """

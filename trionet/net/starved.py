@@ -1,4 +1,4 @@
-"""The channels of a Selector whose next frame has no memory yet (KIP-72)."""
+"""The channels of a Selector that wait for memory for their next frame (KIP-72)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from .channel import Channel
 from .memory_pool import MemoryPool
 
 Shuffle = Callable[[list[Any]], None]
-"""Puts a list in any order."""
+"""Shuffles a list in place."""
 
 
 class Starved:
-    """Remembers channels for which a pool has nothing left, until it has.
+    """Keeps the channels that got no memory from a pool until there is some.
 
     Args:
-        pool: where the memory comes from; None for no limit.
+        pool: provides the memory; None for no limit.
         wake: called when there may be memory again.
         shuffle: decides which channel is first; None for any order.
 
     Attributes:
-        channels: those that wait.
+        channels: the waiting channels.
     """
 
     __slots__ = ("_pool", "_wake", "channels", "shuffle")

@@ -1,17 +1,17 @@
 """TLS under a channel (Kafka: SslTransportLayer): non-blocking, stepped by the readiness loop.
 
 The engine works on two memory buffers instead of the socket. Measured on 1 MB responses, one send
-of 256 KB of ciphertext does 1.25 to 1.35 times what ``SSLSocket`` does with its one system call
-per record, and there is no "the same bytes again, please" rule that reaches beyond this module.
+of 256 KB of ciphertext has 1.25 to 1.35 times the throughput of ``SSLSocket``, which makes one
+system call per record. And no caller has to repeat a write with exactly the same bytes.
 
 Nothing is read ahead of the engine: ciphertext is taken from the socket only when the engine asks
 for it, and when it asks it has consumed all of the last. So :attr:`TlsTransport.has_buffered` is
 false as soon as no progress is possible without the socket: no frame is stuck (KAFKA-13559), and a
 partial record makes no loop spin (KAFKA-7012).
 
-Records without data, as key updates, cost the engine much more than their bytes tell, and it goes
-through all it is given before it comes back. Who sends them is given to it in small pieces, a piece
-in one turn of the loop, and who sends nothing else is let go.
+Records without data, such as key updates, cost the engine far more than their size suggests, and it
+processes all its input before it returns. So input of a peer that sends them is passed on in small
+chunks, one per turn of the loop, and a peer that sends nothing else is disconnected.
 """
 
 from __future__ import annotations

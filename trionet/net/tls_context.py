@@ -1,7 +1,7 @@
-"""From a listener's ``ssl.*`` settings to the context of its connections, and its reload.
+"""Creates and reloads the TLS context of a listener from its ``ssl.*`` settings.
 
-Keys reach OpenSSL through an anonymous file in memory where the system has them (Linux), and else
-through a temporary file that only its owner can read, encrypted if we had to write it ourselves.
+Keys are passed to OpenSSL in an anonymous in-memory file where the system supports it (Linux),
+otherwise in a temporary file that only its owner can read, encrypted if it was written here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What travels over a channel: a Send in progress, and ranges of files inside it.
+"""Outgoing data of a channel: a Send in progress, which may include ranges of files.
 
 A frame is a signed 32-bit big-endian size and that many bytes (Kafka: NetworkSend, ByteBufferSend,
 RecordsSend). A Send keeps its own progress, so that a partial write continues where it stopped.
@@ -14,8 +14,8 @@ Buffer = bytes | bytearray | memoryview
 
 # One gathering write takes at most this many buffers (IOV_MAX is 1024 on Linux and macOS).
 GATHER_BUFFERS_MAX = 512
-# How much of a Send is written in one go. A peer that reads as fast as we write would otherwise
-# hold the loop for as long as its response is large.
+# The most that is written of a Send in one step. Otherwise a peer that reads as fast as we write
+# would hold up the loop until its whole response is written.
 WRITE_BYTES_MAX = 1024 * 1024 + 64 * 1024
 
 
@@ -90,7 +90,7 @@ class Send:
         """
         before = self.remaining
         if not before:
-            raise LocalProtocolError("this Send is complete; it cannot be written again")
+            raise LocalProtocolError("this Send is already complete; create a new one")
         budget = WRITE_BYTES_MAX
         try:
             while self.remaining and budget > 0:

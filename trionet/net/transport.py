@@ -1,8 +1,8 @@
 """The byte layer under a channel (Kafka: TransportLayer, PlaintextTransportLayer).
 
-Every call returns at once, and raises ``BlockingIOError`` when the socket has, or takes, nothing
-now. That is how the socket module says it; a value in its place would cost a Python call for
-each read and write of every request.
+Every call returns at once. It raises ``BlockingIOError`` if the socket has no data or accepts none,
+as the socket module does. A special return value instead would cost a Python call for each read
+and write of every request.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The SocketServer: acceptors, processors, the request channel and its handlers.
 
-It serves any length-prefixed request/response protocol and does not know which one.
+It serves any length-prefixed request/response protocol, and depends on none in particular.
 """
 
 from __future__ import annotations

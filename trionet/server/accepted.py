@@ -11,39 +11,39 @@ from ..net.connecting import Address
 from ..net.sockets import Socket
 from .connection_counts import ConnectionGuard
 
-#: Accepted connections that may wait for a processor; when all are full the acceptor waits
-#: (KIP-402).
+#: The number of accepted connections that may wait for a processor. When the queues of all
+#: processors are full the acceptor waits (KIP-402).
 CONNECTION_QUEUE_SIZE: Final = 20
-# What queueing a connection raises when the processor has ended.
+# Raised when queueing a connection for a processor that has ended.
 _ENDED = (trio.ClosedResourceError, trio.BrokenResourceError)
 
 
 class Accepted(NamedTuple):
-    """An accepted connection that no channel was made of yet."""
+    """An accepted connection that has no channel yet."""
 
     sock: Socket
     remote: Address
-    """The peer's address; the socket does not know it any more when that has gone."""
+    """The peer's address; the socket no longer has it once the peer has disconnected."""
     guard: ConnectionGuard
-    """What counts it until it is closed."""
+    """Counts the connection against the quotas until it is closed."""
 
 
 def drop(accepted: Accepted) -> None:
-    """Close one that no channel will be made of."""
+    """Close an accepted connection for which no channel will be created."""
     accepted.sock.close()
     accepted.guard.release()
 
 
 class NewConnections:
-    """The connections that one processor was given and has not registered yet.
+    """The queue of accepted connections that one processor has yet to register.
 
     (Kafka: Processor.newConnections.)
 
     Args:
-        wake: makes the processor look.
+        wake: wakes the processor.
 
     Attributes:
-        waiting: how many there are; those that an acceptor still waits to hand over not included.
+        waiting: the number of queued connections, without those whose :meth:`put` still waits.
     """
 
     def __init__(self, wake: Callable[[], None]) -> None:
@@ -52,7 +52,7 @@ class NewConnections:
         self._outgoing, self._incoming = trio.open_memory_channel[Accepted](CONNECTION_QUEUE_SIZE)
 
     def offer(self, accepted: Accepted) -> bool:
-        """Add a connection; False when the queue is full."""
+        """Queue a connection. Returns False if the queue is full."""
         try:
             self._outgoing.send_nowait(accepted)
         except trio.WouldBlock:
@@ -64,7 +64,7 @@ class NewConnections:
         return True
 
     async def put(self, accepted: Accepted) -> None:
-        """Add a connection, waiting for room; cancelled, it is the caller's."""
+        """Queue a connection, waiting for space; if cancelled, the caller keeps it."""
         try:
             await self._outgoing.send(accepted)
         except _ENDED:
@@ -77,12 +77,12 @@ class NewConnections:
         self._wake()
 
     def take(self) -> Accepted:
-        """Take the oldest; only if there are some :attr:`waiting`."""
+        """Remove and return the oldest; requires that :attr:`waiting` is not 0."""
         self.waiting -= 1
         return self._incoming.receive_nowait()
 
     def close(self) -> None:
-        """Drop those that are left, and those that will be offered (KAFKA-9796)."""
+        """Close all queued connections, and all that are offered later (KAFKA-9796)."""
         self._outgoing.close()
         while True:
             try:

@@ -1,10 +1,10 @@
-"""One listener of a running server: accepts its connections, and gives them to its processors.
+"""One listener of a running server: accepts connections and assigns them to processors.
 
-(Kafka: SocketServer.Acceptor, with addProcessors and removeProcessors.) Every connection passes the
-quotas first: it is admitted, or the listener waits with it, or it is closed unserved, after a while
-if its address comes too often (KIP-612). A connection that is not admitted takes no processor's
-turn. Only a lack of descriptors or memory makes it wait; the peer's faults are skipped, and
-anything else is a bug of ours and travels up.
+(Kafka: SocketServer.Acceptor, with addProcessors and removeProcessors.) Every connection is first
+checked against the quotas. It is admitted, or the listener waits until it can be, or it is closed
+unserved; this is delayed if its address connects too often (KIP-612). A connection that is not
+admitted is never assigned to a processor. When accept() fails for lack of descriptors or memory,
+the loop pauses. Errors that a peer caused are skipped; any other error is a bug, which is reported.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from .processor import Processor
 from .server_config import ServerConfig
 from .shared import Shared
 
-# Accepts per wake-up, before the other tasks run. Few, because each listener has as many in a pass
-# of the loop, each costs 60 µs until it is set up, and a request takes several passes.
+# Accepts per wake-up, before other tasks run. Few, because every listener may accept this many in
+# one pass of the loop, each costs 60 µs until it is set up, and a request takes several passes.
 ACCEPTS_PER_WAKEUP_MAX = 4
-# How long accepting rests when the process or the system has no descriptor or memory left.
+# How long accepting pauses when the process or the system is out of descriptors or memory.
 RESOURCE_PAUSE_SECONDS = 0.1
-# How long the answers that a processor owes have to leave when there are to be fewer of them.
+# How long a surplus processor may take to send its pending responses.
 GRACE_SECONDS = 1.0
 
 RunProcessor = Callable[..., Awaitable[None]]
@@ -50,16 +50,17 @@ class Acceptor:
     Args:
         endpoint: the listener, with its bound port.
         listening: its listening socket; closed when the loop ends.
-        shared: the quotas say who may connect; its log has the server's lines.
+        shared: the connection quotas, the log and the fault counter of the server.
         config: the sizes of the sockets' buffers.
         slot_freed: unparked when a wait for a quota may be over.
-        network: that the listening socket is of.
-        run_processor: makes a processor of a number, reports it, and runs it until it ends.
-        processor_ids: the numbers of new processors.
-        nursery: where its tasks run; raises a LocalProtocolError when the server ends.
+        network: the network of the listening socket.
+        run_processor: creates the processor with a given id, reports it as started, and runs it.
+        processor_ids: yields the ids of new processors.
+        nursery: returns the nursery for its tasks; raises LocalProtocolError if the server is
+            stopping.
 
     Attributes:
-        processors: where connections go, in turn; the list may change while it runs.
+        processors: the processors that get connections in turn; may change while it runs.
     """
 
     endpoint: Endpoint
@@ -83,10 +84,10 @@ class Acceptor:
         self._quotas = self._shared.quotas
 
     def start_accepting(self) -> None:
-        """Accept connections; there must be a processor by now (KAFKA-6893).
+        """Start accepting connections; requires at least one processor (KAFKA-6893).
 
         Raises:
-            LocalProtocolError: the server ends.
+            LocalProtocolError: the server is stopping.
         """
         endpoint = self.endpoint
         name = (
@@ -96,19 +97,19 @@ class Acceptor:
         self._nursery().start_soon(self.run, name=name)
 
     def stop_accepting(self) -> None:
-        """Close the listening socket; connections go on."""
-        self._accepting.cancel(reason="the listener stops")
+        """Close the listening socket; open connections are kept."""
+        self._accepting.cancel(reason="the listener is stopping")
 
     async def stop(self) -> None:
-        """Accept nothing more and close its connections; cancelled, it does so all the same."""
+        """Stop accepting and close all connections, even if this call is cancelled."""
         self.stop_accepting()
-        # For one pass of the scheduler: an acceptor that is cancelled waits for nothing.
+        # Takes one scheduler pass: a cancelled acceptor waits for nothing.
         with trio.CancelScope(shield=True):
             await self._ended.wait()
         self.end_processors()
 
     async def run(self) -> None:
-        """Accept until stopped; then the listening socket is closed, and what is throttled."""
+        """Accept until stopped, then close the listening socket and throttled connections."""
         with self._accepting, closing(self._listening):
             try:
                 async with trio.open_nursery() as nursery:
@@ -133,7 +134,7 @@ class Acceptor:
                 await trio.sleep(RESOURCE_PAUSE_SECONDS)
 
     async def _serve(self, sock: Socket, remote: Address) -> None:
-        """Hand a connection to a processor, if the quotas admit it."""
+        """Assign a connection to a processor, if the quotas admit it."""
         try:
             guard = await self._admit(sock, str(remote[0]))
         except BaseException:  # cancelled, or a fault of ours
@@ -149,7 +150,7 @@ class Acceptor:
             raise
 
     async def _accept(self) -> tuple[Socket, Address] | None:
-        """The next connection and its peer's address; None if there is none now."""
+        """Return the next connection and its peer's address; None if there is none."""
         try:
             sock, address = self._listening.accept()
         except (BlockingIOError, InterruptedError):
@@ -160,7 +161,7 @@ class Acceptor:
             if error.errno in OUT_OF_RESOURCES:
                 self._log.error("cannot accept on %s: %s; waiting", self.endpoint, error)
                 await trio.sleep(RESOURCE_PAUSE_SECONDS)
-            return None  # otherwise this one peer is gone already
+            return None  # otherwise only this peer is affected: it has disconnected
         return self._configure(sock, address)
 
     def _configure(self, sock: Socket, remote: Address) -> tuple[Socket, Address] | None:
@@ -179,10 +180,10 @@ class Acceptor:
     # Quotas.
 
     async def _admit(self, sock: Socket, host: str) -> ConnectionGuard | None:
-        """Ask the quotas, and wait as long as they say; None for one that is not served."""
+        """Wait until the quotas admit a connection; None if they reject it."""
         admission = self._quotas.try_admit(self.endpoint.listener_name, host, trio.current_time())
         while isinstance(admission, Delayed):
-            # All of the listener waits: this is where connections pile up in the backlog instead.
+            # The whole listener waits, so that further connections queue in its backlog.
             with trio.move_on_after(admission.seconds):
                 await self._slot_freed.park()
             admission = self._quotas.retry(admission, trio.current_time())
@@ -193,7 +194,7 @@ class Acceptor:
 
     def _reject(self, sock: Socket, rejected: Rejected) -> None:
         self._log.info(
-            "refused a connection from %s: %s (limit: %d)",
+            "rejected a connection from %s: %s (limit: %d)",
             rejected.address,
             rejected.reason.value,
             rejected.limit,
@@ -223,14 +224,14 @@ class Acceptor:
     # Processors.
 
     async def resize(self, count: int) -> None:
-        """Have ``count`` processors.
+        """Change the number of processors to ``count``.
 
-        Fewer: the last ones read nothing more, and end with their connections when their answers
-        have left, or after :data:`GRACE_SECONDS`. Connections are handed to new ones when they are
-        ready. Cancelled, it has fewer new ones than wanted.
+        Surplus processors stop reading, and close their connections when all pending responses
+        have been sent, or after :data:`GRACE_SECONDS`. New processors get connections as soon as
+        they are ready. If cancelled, there may be fewer new processors than requested.
 
         Raises:
-            LocalProtocolError: the server ends, so that there are no new ones.
+            LocalProtocolError: the server is stopping; nothing was changed.
         """
         await trio.lowlevel.checkpoint()
         nursery = self._nursery()
@@ -241,13 +242,13 @@ class Acceptor:
             self.processors.append(await self._start_processor())
 
     def end_processors(self) -> None:
-        """End all of them; only after the acceptor."""
+        """End all processors; call this only after the acceptor has ended."""
         for processor in self.processors:
             processor.end()
         self.processors.clear()
 
     async def _retire(self, processor: Processor) -> None:
-        """End a processor, so that who asked for fewer of them still hears that it was done."""
+        """End a processor after its pending responses, including that to the resize request."""
         with trio.move_on_after(GRACE_SECONDS):
             await processor.drain()
         processor.end()
@@ -262,7 +263,7 @@ class Acceptor:
         return processor
 
     async def _hand_over(self, accepted: Accepted) -> None:
-        """Round robin; a full processor is passed over, and if all are, the last is waited for."""
+        """Assign round-robin, skipping full processors; if all are full, wait for the last one."""
         processors = self.processors
         count = len(processors)
         for turn in range(count):
@@ -271,7 +272,7 @@ class Acceptor:
                 self._next = (index + 1) % count
                 self._log_accepted(accepted, processors[index])
                 return
-        # The last one that was tried: the next connection begins with the first of them again.
+        # Wait for the last one tried; the next connection starts with the same first one again.
         processor = processors[(self._next - 1) % count]
         self._next %= count
         began = trio.current_time()
@@ -285,7 +286,7 @@ class Acceptor:
             return
         sock, _, guard = accepted
         if sock.fileno() == -1:
-            return  # the processor has ended, and closed it
+            return  # the processor has ended, which closed the connection
         self._log.debug(
             "accepted a connection from %s on %s for processor %d, sendBufferSize "
             "[actual|requested]: [%d|%d] recvBufferSize [actual|requested]: [%d|%d]",

@@ -1,4 +1,4 @@
-"""Makes the channels of a listener, as its security protocol wants them (Kafka: ChannelBuilder)."""
+"""Creates channels with the security of their listener (Kafka: ChannelBuilder)."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from .dialect import SIZE_PREFIXED, Dialect
 _LIMIT_NAMES: Final = LimitNames("socket.request.max.bytes", "sasl.server.max.receive.size")
 
 NewAuthenticator = Callable[[Identity], Authenticator]
-"""Begins the authentication of a connection, of which nothing is proved yet but its address."""
+"""Creates the authenticator of a connection from its identity known so far."""
 
 
 @attrs.frozen(kw_only=True)
 class ListenerSecurity:
-    """What goes before the requests of a listener's connections.
+    """The TLS and authentication of a listener's connections.
 
     Attributes:
-        tls_context: gives the context for a new connection; None for no TLS.
-        authenticator: begins a SASL exchange; None for a listener without.
-        principal_builder: makes a principal of a peer's certificate.
+        tls_context: returns the context for a new connection; None for no TLS.
+        authenticator: creates the authenticator of a SASL exchange; None for no SASL.
+        principal_builder: maps a peer's certificate to a principal.
     """
 
     tls_context: Callable[[], ssl.SSLContext] | None = None
@@ -44,24 +44,24 @@ class ListenerSecurity:
 
     @property
     def security_protocol(self) -> SecurityProtocol:
-        """What this is called in Kafka's terms."""
+        """The Kafka security protocol that these settings amount to."""
         if self.tls_context is None:
             has_sasl = self.authenticator is not None
             return SecurityProtocol.SASL_PLAINTEXT if has_sasl else SecurityProtocol.PLAINTEXT
         return SecurityProtocol.SSL if self.authenticator is None else SecurityProtocol.SASL_SSL
 
     def check(self, endpoint: Endpoint) -> None:
-        """Refuse a listener that would not do what its protocol promises.
+        """Check that these settings match the security protocol of a listener.
 
         Raises:
-            ConfigError: it would have no TLS or no authentication where clients expect some, or
+            ConfigError: the listener would lack TLS or authentication that clients expect, or have
                 some that they do not expect.
         """
         if self.security_protocol is not endpoint.security_protocol:
             raise ConfigError(
-                f"the listener {endpoint} is to speak {endpoint.security_protocol}, but what it was"
-                f" given as its security makes it {self.security_protocol}; SSL takes a"
-                " tls_context, SASL an authenticator"
+                f"listener {endpoint} uses {endpoint.security_protocol}, but its security settings"
+                f" amount to {self.security_protocol}; SSL needs a tls_context, SASL an"
+                " authenticator, and other protocols neither"
             )
 
 
@@ -70,15 +70,15 @@ PLAINTEXT = ListenerSecurity()
 
 @attrs.frozen
 class ChannelBuilder:
-    """Makes a channel of an accepted socket.
+    """Creates the channels of accepted sockets.
 
     Args:
         endpoint: the listener.
-        security: what its connections have to go through first.
+        security: the TLS and authentication of its connections.
         frame_bytes_max: ``socket.request.max.bytes``.
         pool: memory for large requests; None for no limit.
-        dialect: how frames are marked on the wire.
-        network: that the sockets are of.
+        dialect: the framing on the wire.
+        network: the network of the sockets.
     """
 
     _endpoint: Endpoint
@@ -89,7 +89,7 @@ class ChannelBuilder:
     _network: Network = SYSTEM
 
     def build(self, id: str, sock: Socket, peer_host: str) -> Channel:
-        """A channel of ``sock``, which is its own from here on.
+        """Create a channel that takes ownership of ``sock``.
 
         Raises:
             OSError, ssl.SSLError: the socket, or a TLS session over it, cannot be set up.
@@ -118,12 +118,12 @@ class ChannelBuilder:
         )
 
     def _identify(self, peer_host: str, tls: TlsTransport) -> Authenticator | Principal:
-        """The peer by its certificate; SASL, if there is any, goes on from there."""
+        """Identify the peer by its certificate, or return the authenticator for SASL."""
         certificate = tls.peer_certificate
         try:
             name = distinguished_name(certificate) if certificate is not None else None
         except ValueError as error:
-            raise AuthenticationError(f"the peer's certificate: {error}") from error
+            raise AuthenticationError(f"invalid peer certificate: {error}") from error
         identity = Identity(
             self._endpoint.security_protocol,
             peer_host,

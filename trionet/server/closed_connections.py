@@ -1,6 +1,6 @@
-"""The connections that closed last, and how many closed for which reason.
+"""The most recently closed connections, and counts of closed connections by reason.
 
-An operator who asks why a client was dropped finds it here, with nothing but the server running.
+They show an operator why a client was disconnected, without any other tool than the server itself.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from .connection import Connection
 
 logger = logging.getLogger("trionet.server")
 
-# How many are remembered.
+# The number of closed connections to keep.
 CLOSED_CONNECTIONS_MAX: Final = 1000
-# Texts that may come from a peer are cut at this length.
+# Texts that may come from a peer are truncated to this length.
 TEXT_CHARS_MAX: Final = 256
 
 
@@ -32,21 +32,21 @@ def _cut(text: str) -> str:
 
 @attrs.frozen(kw_only=True)
 class ClosedConnection:
-    """One connection that ended.
+    """A record of one closed connection.
 
     Attributes:
         id: its connection id.
-        reason: why it ended.
-        detail: the error behind that, or nothing; at most 256 characters.
-        peer: the address and port at the far end.
-        listener: the name of the listener that it came to.
+        reason: why it was closed.
+        detail: the underlying error, or an empty string; at most 256 characters.
+        peer: the address and port of the peer.
+        listener: the name of the listener that accepted it.
         processor: the number of the processor that served it.
-        principal: who it was, as far as it had said; at most 256 characters.
+        principal: the principal of the peer, as far as authenticated; at most 256 characters.
         opened_at: when it was set up, in seconds of the loop's clock.
-        closed_at: when it ended.
-        requests: how many requests it sent.
-        bytes_received: how many bytes it sent, frame sizes included.
-        bytes_sent: how many bytes it was sent.
+        closed_at: when it was closed.
+        requests: the number of requests received.
+        bytes_received: the number of bytes received, including size prefixes.
+        bytes_sent: the number of bytes sent, including size prefixes.
     """
 
     id: str
@@ -71,7 +71,7 @@ class ClosedConnection:
         processor: int,
         now: float,
     ) -> ClosedConnection:
-        """What is remembered of a channel that has ended."""
+        """Create the record of a channel that was closed."""
         assert channel.close_reason is not None
         return cls(
             id=channel.id,
@@ -90,7 +90,7 @@ class ClosedConnection:
 
     @property
     def age_seconds(self) -> float:
-        """For how long it was open."""
+        """How long the connection was open."""
         return self.closed_at - self.opened_at
 
 
@@ -98,13 +98,15 @@ class ClosedConnections:
     """A ring of closed connections, numbered from 0 in the order in which they closed.
 
     Args:
-        count_max: how many are remembered.
+        count_max: the number of connections to keep.
 
     Attributes:
-        total: how many closed since the server began.
-        by_reason: the same by reason, with those that were only counted.
-        listeners: called with each connection that closed, for who keeps something for it; what
-            one of them raises is logged, and disturbs nobody (Kafka: ConnectionDisconnectListener).
+        total: the number of connections added since the server started.
+        by_reason: the number of closed connections by reason, including those that were only
+            counted.
+        listeners: callbacks, called with each closed connection, to release data kept for it. An
+            exception of one is logged and does not affect the others (Kafka:
+            ConnectionDisconnectListener).
     """
 
     def __init__(self, count_max: int = CLOSED_CONNECTIONS_MAX) -> None:
@@ -117,7 +119,7 @@ class ClosedConnections:
         return len(self._connections)
 
     def add(self, connection: ClosedConnection) -> None:
-        """Remember one; when there are too many the oldest is forgotten, but not its count."""
+        """Add a connection; if the ring is full, the oldest is dropped, but still counted."""
         self._connections.append(connection)
         self.by_reason[connection.reason] += 1
         self.total += 1
@@ -125,22 +127,22 @@ class ClosedConnections:
             try:
                 listener(connection)
             except Exception:  # boundary: one listener
-                logger.exception("a listener failed for %s, which closed", connection.id)
+                logger.exception("a disconnect listener failed for %s", connection.id)
 
     def count(self, reason: CloseReason) -> None:
-        """Count one and do not remember it, because it was over before there was anything to know.
+        """Count a connection without adding it, because it was closed before it was set up.
 
-        A storm of those that connect and reset would push out all the others.
+        A storm of peers that connect and reset would displace all other records.
         """
         self.by_reason[reason] += 1
 
     def page(self, count_max: int, before: int | None = None) -> list[tuple[int, ClosedConnection]]:
-        """A page of those remembered and their numbers, the last closed one first.
+        """Return a page of numbered connections, most recently closed first.
 
         Args:
-            count_max: how many at most, 1 or more.
-            before: only those with a lower number, such as the last one of the page before; what
-                closes while somebody turns pages moves nothing to another page.
+            count_max: the maximum number of connections, 1 or more.
+            before: return only connections with a lower number, such as that of the last one of
+                the previous page. So connections that close between two calls do not shift pages.
         """
         newest = self.total - 1 if before is None else min(before, self.total) - 1
         skipped = self.total - 1 - newest

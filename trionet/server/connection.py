@@ -1,4 +1,4 @@
-"""What the server keeps of a connection, beside its channel."""
+"""The state that the server keeps per connection, in addition to its channel."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from .connection_counts import ConnectionGuard
 
 
 class ClientSoftware(NamedTuple):
-    """What a client calls itself, and its version (KIP-511)."""
+    """The name and version that a client reports for itself (KIP-511)."""
 
     name: str
     version: str
 
 
-# What a client is that has not said what it is.
+# The software of a client that has not reported it.
 UNKNOWN_SOFTWARE: Final = ClientSoftware("unknown", "unknown")
-# What is kept of the name and of the version that it says; it may send as much as a frame holds.
+# The name and version are truncated to this length; a client may send as much as a frame holds.
 SOFTWARE_CHARS_MAX = 64
 
 
@@ -24,16 +24,17 @@ class Connection:
     """One accepted connection; the ``attachment`` of its channel.
 
     Attributes:
-        peer: the address and port at the far end, as in ``127.0.0.1:40022``.
+        peer: the address and port of the peer, such as ``127.0.0.1:40022``.
         peer_host: the address alone.
-        guard: counts it against the quotas until it is released.
+        guard: counts the connection against the quotas until released.
         opened_at: when it was set up, in seconds of the loop's clock.
-        request: the request that is out, if any: received and not yet answered.
-        requests: how many requests it has sent.
-        throttled_ns: since when it is throttled, of ``perf_counter_ns``.
-        client_software: what the client says that it is; the same object for as long as it does.
-        client_id: what it called itself in its last request; None if it did not.
-        origin: what a recorder keeps of where its requests come from.
+        request: the request in progress, if any: received, but its response has not been sent.
+        requests: the number of requests received.
+        throttled_ns: when its throttle began, by ``perf_counter_ns``.
+        client_software: the software that the client reported; the same object until it reports
+            other software.
+        client_id: the client id in the last request; None if it had none.
+        origin: data of a recorder about the source of the requests.
     """
 
     __slots__ = (
@@ -56,7 +57,7 @@ class Connection:
         self.peer = f"{peer_host}:{peer_port}"
         self.guard = guard
         self.opened_at = opened_at
-        self.request: Any = None  # a Request, which this module is below of
+        self.request: Any = None  # a Request; importing it here would be circular
         self.requests = 0
         self.throttled_ns = 0
         self.client_software = UNKNOWN_SOFTWARE

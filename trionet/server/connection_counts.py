@@ -1,7 +1,7 @@
-"""How many connections are open: in all, of each listener, of each address.
+"""Counts of open connections: in total, per listener and per address.
 
-(Kafka: the counts of ConnectionQuotas.) A connection is counted back by its guard, from whatever
-path closes it, and once (KAFKA-2614, KAFKA-13457).
+(Kafka: the counts of ConnectionQuotas.) A connection's guard removes it from the counts exactly
+once, whichever code path closes it (KAFKA-2614, KAFKA-13457).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import attrs
 
 
 class ConnectionCounts:
-    """Plain counts; only :class:`ConnectionGuard` takes from them.
+    """The counts; only :class:`ConnectionGuard` decrements them.
 
     Attributes:
-        total: connections of all listeners.
+        total: the number of connections of all listeners.
     """
 
     __slots__ = ("_by_address", "_by_listener", "total")
@@ -29,7 +29,7 @@ class ConnectionCounts:
         """Count one connection.
 
         Returns:
-            How many this address had before.
+            The number of connections that this address had before.
         """
         before = self._by_address.get(address, 0)
         self._by_address[address] = before + 1
@@ -38,24 +38,24 @@ class ConnectionCounts:
         return before
 
     def remove(self, listener: str, address: str) -> None:
-        """Count one connection back.
+        """Remove one connection from the counts.
 
         Raises:
             ValueError: no connection of this address was counted for this listener.
         """
         of_address, of_listener = self.of_address(address), self.of_listener(listener)
         if not of_address or not of_listener:
-            raise ValueError(f"no connection of {address} to {listener} is counted")
+            raise ValueError(f"no connection from {address} to {listener} is counted")
         _set(self._by_address, address, of_address - 1)
         _set(self._by_listener, listener, of_listener - 1)
         self.total -= 1
 
     def of_address(self, address: str) -> int:
-        """The connections of one address; 0 when it is unknown."""
+        """The number of connections of one address; 0 if it is unknown."""
         return self._by_address.get(address, 0)
 
     def of_listener(self, listener: str) -> int:
-        """The connections of one listener; 0 when it is unknown."""
+        """The number of connections of one listener; 0 if it is unknown."""
         return self._by_listener.get(listener, 0)
 
     def __repr__(self) -> str:
@@ -63,7 +63,7 @@ class ConnectionCounts:
 
 
 def _set(counts: dict[str, int], key: str, count: int) -> None:
-    """An address that has left takes no memory."""
+    """Set a count, removing zeros so that disconnected addresses take no memory."""
     if count:
         counts[key] = count
     else:
@@ -72,11 +72,11 @@ def _set(counts: dict[str, int], key: str, count: int) -> None:
 
 @attrs.define(eq=False, repr=False)
 class ConnectionGuard:
-    """One counted connection; travels with it, and is released when it closes.
+    """Keeps one connection counted, until released when the connection is closed.
 
     Attributes:
-        listener: the name of the listener that it came to.
-        address: the peer's address as it is counted.
+        listener: the name of the listener that accepted the connection.
+        address: the peer's address, in the form used for counting.
     """
 
     _counts: ConnectionCounts | None
@@ -89,7 +89,7 @@ class ConnectionGuard:
         return self._counts is None
 
     def release(self) -> None:
-        """Count the connection back; only the first call does anything."""
+        """Remove the connection from the counts; further calls do nothing."""
         counts, self._counts = self._counts, None
         if counts is not None:
             counts.remove(self.listener, self.address)

@@ -1,7 +1,7 @@
-"""How many connections there may be, and how many a second: of the server, a listener, an address.
+"""Limits on connections and on their creation rate, for the server, listeners and addresses.
 
-Kafka writes "no limit" as the largest int32; here it is :data:`UNLIMITED`, the same number, so that
-settings and what is shown of them stay Kafka's.
+Kafka writes "no limit" as the largest int32. :data:`UNLIMITED` is the same number, so that settings
+and reported values are the same as Kafka's.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _check(setting: str, value: int, lowest: int) -> None:
 
 @attrs.frozen(kw_only=True)
 class ServerLimits:
-    """The limits of the whole server, and of one address.
+    """The limits of the whole server and of each address.
 
     Attributes:
         connections_max: ``max.connections``; 0 or more.
@@ -57,7 +57,7 @@ class ServerLimits:
         _check("max.connections.per.ip = ", self.connections_per_ip_max, 0)
 
     def of_address(self, address: str) -> int:
-        """How many connections one (plain) address may have."""
+        """The maximum number of connections of one (plain) address."""
         return self.overrides.get(address, self.connections_per_ip_max)
 
 
@@ -86,11 +86,11 @@ def parse_overrides(text: str) -> dict[str, int]:
     """Read ``max.connections.per.ip.overrides``: ``host:count`` entries, separated by commas.
 
     Args:
-        text: a host is a name or an address, IPv6 with or without brackets; the count comes after
-            the last colon.
+        text: the entries. A host is a name or an address, IPv6 with or without brackets; the count
+            follows the last colon.
 
     Raises:
-        ConfigError: an entry has another form, or a host comes twice.
+        ConfigError: an entry has another form, or a host occurs twice.
     """
     overrides: dict[str, int] = {}
     for entry in filter(None, map(str.strip, text.split(","))):
@@ -108,14 +108,14 @@ def parse_overrides(text: str) -> dict[str, int]:
 
 
 async def resolve_overrides(overrides: Mapping[str, int]) -> dict[str, int]:
-    """The same limits by address; a name stands for all of its addresses.
+    """Return the same limits by address; a name stands for all of its addresses.
 
     Args:
-        overrides: as :func:`parse_overrides` gives them. An address that several of them name has
-            the limit of the last one.
+        overrides: the result of :func:`parse_overrides`. If several of them resolve to the same
+            address, the last one applies.
 
     Raises:
-        ConfigError: a name has no address.
+        ConfigError: a name cannot be resolved.
     """
     await trio.lowlevel.checkpoint()
     by_address: dict[str, int] = {}

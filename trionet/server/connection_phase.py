@@ -1,4 +1,4 @@
-"""What a connection is doing at the moment, in one word; read off what is kept for other reasons.
+"""The current phase of a connection, derived from the state of its channel and request.
 
 The phases of a request are those of its times (:mod:`trionet.metrics.request_times`).
 """
@@ -16,26 +16,26 @@ from .request_channel import Request
 
 
 class ConnectionPhase(StrEnum):
-    """What a connection is doing."""
+    """What a connection is doing or waiting for."""
 
     HANDSHAKE = "handshake"
-    """TLS is not done."""
+    """The TLS handshake is in progress."""
     AUTHENTICATION = "authentication"
-    """It has not proved its identity."""
+    """The peer is not authenticated yet."""
     IDLE = "idle"
-    """No request of it is there."""
+    """There is no request."""
     STAGED = "staged"
-    """A whole request was read, and is handed over by the next poll."""
+    """A whole request has been read; the next poll returns it."""
     NO_MEMORY = "no memory"
     """A request waits for its share of queued.max.request.bytes."""
     THROTTLED = "throttled"
-    """The response has left; nothing is read until the throttle ends."""
+    """The response has been sent; nothing is read until the throttle ends."""
     QUEUE_FULL = "request queue full"
-    """Nothing is read by its processor until one of queued.max.requests is taken."""
+    """The processor reads nothing until a handler takes one of queued.max.requests."""
     MUTED = "muted"
-    """Nothing is read, for no reason of the protocol: a fault was injected."""
+    """Nothing is read because of an injected fault; the protocol has no such phase."""
     CLOSING = "closing"
-    """Its peer has gone; what that had sent is handed over."""
+    """The peer has disconnected; the requests it had sent are still handled."""
     REQUEST_QUEUE = "request queue"
     LOCAL = "local"
     REMOTE = "remote"
@@ -54,11 +54,11 @@ _UNREAD = {
 
 
 def phase_of(channel: Channel, selector: Selector) -> ConnectionPhase:
-    """The phase of a server's channel; without a request, the reason why it is not read.
+    """Return the phase of a server's channel: of its request or, without one, why it is not read.
 
     Args:
-        channel: open.
-        selector: the one that it is registered with.
+        channel: an open channel.
+        selector: the selector with which it is registered.
     """
     connection: Connection = channel.attachment
     unread = selector.why_unread(channel)

@@ -1,18 +1,18 @@
-"""Who may connect now: decided at once, waited for and acted on elsewhere.
+"""Decides whether an accepted connection may be served now; the caller waits or closes.
 
-(Kafka: ConnectionQuotas; KIP-308, 402, 612.) Every accepted socket passes here before it is given
-to a processor. In Kafka's order:
+(Kafka: ConnectionQuotas; KIP-308, 402, 612.) Every accepted socket is checked here before it is
+assigned to a processor. The limits are checked in Kafka's order:
 
-1. The limits of the listener and of the whole server, on connections and on new ones a second. Who
-   exceeds them is ``Delayed``, and with it the whole listener.
-2. The limit on new connections a second of its address. Who exceeds it is ``Rejected``: counted
-   nowhere, kept open unserved for a while, and closed.
-3. The limit on connections of its address. Who exceeds it is ``Rejected``: closed at once, and
-   counted until then.
+1. The limits of the listener and of the whole server, on connections and on new connections per
+   second. A connection that exceeds them is ``Delayed``, and with it the whole listener.
+2. The limit on new connections per second of its address. A connection that exceeds it is
+   ``Rejected``: not counted, kept open unserved for a while, and closed.
+3. The limit on connections of its address. A connection that exceeds it is ``Rejected``: closed at
+   once, and counted until then.
 
-The protected listener, that of the brokers among themselves, is only bound by its own limits. It
-takes the total above ``max.connections`` when need be, and the other listeners then close their
-least recently used connections, one in each turn of a processor, while :meth:`is_exceeded` says so.
+The protected listener, used between brokers, is subject only to its own limits. It may exceed
+``max.connections``. While :meth:`is_exceeded` returns True, the other listeners then close their
+least recently used connections, one in each turn of a processor.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class Admitted:
     """The connection may be served.
 
     Attributes:
-        guard: counts it until it is released.
+        guard: keeps the connection counted until released.
     """
 
     guard: ConnectionGuard
 
 
 class RejectReason(Enum):
-    """Which limit of its address a connection exceeds."""
+    """The limit of its address that a connection exceeds."""
 
     TOO_MANY_CONNECTIONS = "the address has as many connections as max.connections.per.ip allows"
     TOO_MANY_A_SECOND = "the address connects more often than its connection_creation_rate allows"
@@ -51,15 +51,15 @@ class RejectReason(Enum):
 
 @attrs.frozen
 class Rejected:
-    """The connection is to be closed without having been served.
+    """The connection must be closed without being served.
 
     Attributes:
         reason: the limit that it exceeds.
-        address: the peer's, as it is counted.
-        limit: what it allows.
-        close_after: seconds for which the socket is kept open before (0: close at once), so that a
-            peer that connects again and again takes its time (Kafka: ConnectionThrottledException).
-        guard: to be released when the socket is closed; None if it was never counted.
+        address: the peer's address, in the form used for counting.
+        limit: the value of the limit.
+        close_after: seconds to keep the socket open (0: close at once), to slow down a peer that
+            keeps reconnecting (Kafka: ConnectionThrottledException).
+        guard: must be released when the socket is closed; None if the connection is not counted.
     """
 
     reason: RejectReason
@@ -71,18 +71,18 @@ class Rejected:
 
 @attrs.frozen
 class Delayed:
-    """The listener must wait before it accepts this connection, and any other.
+    """The listener must wait before it admits this connection, or any other.
 
-    It counts in the rates already, and in no number of connections: whoever gives up waiting just
-    drops it. :meth:`ConnectionQuotas.retry` decides again.
+    The connection is already counted in the rates, but not among the open connections, so a caller
+    that stops waiting can simply drop it. :meth:`ConnectionQuotas.retry` decides again.
 
     Attributes:
         listener: the listener's name.
-        address: the peer's, as it is counted.
+        address: the peer's address, in the form used for counting.
         began_at: when the wait began, in seconds of the loop's clock.
-        ends_at: when the rates allow the connection; not before, whatever else happens.
-        seconds: the longest wait from now before the next attempt; ``math.inf`` if only a
-            connection that closes, or another limit, can help: then ``on_slot_free`` is called.
+        ends_at: the earliest time at which the rates allow the connection.
+        seconds: the maximum time from now until the next attempt; ``math.inf`` if a connection must
+            close or a limit change first: ``on_slot_free`` is called when that happens.
     """
 
     listener: str
@@ -97,20 +97,21 @@ Admission = Admitted | Rejected | Delayed
 
 @attrs.define(eq=False)
 class ListenerQuota:
-    """One listener's limits, and what became of its connections.
+    """One listener's limits, and statistics of the decisions about its connections.
 
     Attributes:
-        name: the listener's.
-        limits: its own.
-        rate: of the connections that came to it, those that waited included.
-        delayed: how many had to wait for a rate (Kafka: connection-accept-throttle-time).
-        delayed_seconds: for how long, in all.
-        throttled: how many were rejected for the rate of their address (Kafka:
+        name: the listener's name.
+        limits: the listener's own limits.
+        rate: the rate of its accepted connections, including those that had to wait.
+        delayed: the number of connections delayed by a rate (Kafka:
+            connection-accept-throttle-time).
+        delayed_seconds: the total of these delays.
+        throttled: the number of connections rejected for the rate of their address (Kafka:
             ip-connection-accept-throttle-time).
-        throttled_seconds: for how long they were kept open, in all.
-        rejected: how many were rejected for the number of connections of their address.
-        blocked_seconds: for how long admissions waited, for rates and numbers
-            (Kafka: AcceptorBlockedPercent).
+        throttled_seconds: the total time for which these were kept open.
+        rejected: the number of connections rejected for the number of connections of their address.
+        blocked_seconds: the total time that admissions waited, for rates and for numbers of
+            connections (Kafka: AcceptorBlockedPercent).
     """
 
     name: str
@@ -125,24 +126,24 @@ class ListenerQuota:
 
 
 class ConnectionQuotas:
-    """All limits on connections of one server; pure.
+    """All limits on the connections of one server. Does no I/O.
 
     ``now`` is in seconds of the loop's clock everywhere.
 
     Args:
-        limits: of the server and of addresses.
-        protected_listener: the name of the listener between brokers, if there is one; as in Kafka
-            it is protected only beside another.
+        limits: the limits of the server and of addresses.
+        protected_listener: the name of the listener between brokers, if any; as in Kafka it is
+            protected only if there is another listener.
         windows: ``quota.window.num``.
         window_seconds: ``quota.window.size.seconds``; also the longest wait for a rate.
-        on_slot_free: called when a wait for a connection to close may be over: after each release
-            and each change of a limit.
-        on_exceeded: called when a connection of the protected listener made the total exceed
-            ``max.connections``, so that another's must go.
+        on_slot_free: called after each release and each change of a limit, when a delayed
+            connection may be admitted.
+        on_exceeded: called when the total exceeds ``max.connections``, so that a connection of
+            another than the protected listener must be closed.
 
     Attributes:
-        limits: of the server and of addresses; see :meth:`set_limits`.
-        rate: of the connections that came to all listeners but the protected one.
+        limits: the limits of the server and of addresses; see :meth:`set_limits`.
+        rate: the rate of connections accepted by all listeners except the protected one.
     """
 
     def __init__(
@@ -167,7 +168,7 @@ class ConnectionQuotas:
 
     @property
     def total(self) -> int:
-        """Connections of all listeners, rejected ones that are not closed yet included."""
+        """The number of connections of all listeners, including rejected ones not yet closed."""
         return self._counts.total
 
     @property
@@ -175,50 +176,50 @@ class ConnectionQuotas:
         return list(self._listeners.values())
 
     def listener(self, name: str) -> ListenerQuota:
-        """What is known of a listener.
+        """Return the quota of a listener.
 
         Raises:
-            LocalProtocolError: it was never added.
+            LocalProtocolError: the listener was not added.
         """
         quota = self._listeners.get(name)
         if quota is None:
-            raise LocalProtocolError(f"the listener {name} has no quotas")
+            raise LocalProtocolError(f"listener {name} has no quotas")
         return quota
 
     def listener_total(self, name: str) -> int:
-        """Connections of one listener; 0 if it is unknown."""
+        """The number of connections of one listener; 0 if it is unknown."""
         return self._counts.of_listener(name)
 
     def address_total(self, host: str) -> int:
-        """Connections of one address; 0 if it is unknown (Kafka: ConnectionQuotas.get)."""
+        """The number of connections of an address, 0 if unknown (Kafka: ConnectionQuotas.get)."""
         return self._counts.of_address(plain_address(host))
 
     def address_rates(self, now: float, count_max: int) -> dict[str, float]:
-        """Connections a second that addresses with a limit make, the last to come first.
+        """Connections per second of addresses with a limit, most recently active first.
 
-        Addresses that were silent for an hour are forgotten.
+        Addresses without a new connection for an hour are dropped.
         """
         return self._addresses.all_per_second(now, count_max)
 
     def address_rate_limit(self, host: str) -> int:
-        """Connections a second that one address may make."""
+        """The maximum number of connections per second of one address."""
         return self._addresses.limit_of(plain_address(host))
 
-    # Limits, all of which can change while the server runs.
+    # Limits. All can be changed while the server runs.
 
     def add_listener(self, name: str, limits: ListenerLimits | None = None) -> None:
-        """Begin to admit connections of a listener.
+        """Start admitting connections of a listener.
 
         Raises:
-            LocalProtocolError: it is known already.
+            LocalProtocolError: the listener was already added.
         """
         if name in self._listeners:
-            raise LocalProtocolError(f"the listener {name} has quotas already")
+            raise LocalProtocolError(f"listener {name} already has quotas")
         self._listeners[name] = ListenerQuota(name, limits or ListenerLimits(), self._new_rate())
         self._on_slot_free()
 
     def remove_listener(self, name: str) -> None:
-        """Forget a listener; its open connections count in the total until they close.
+        """Remove a listener; its open connections count in the total until they close.
 
         Raises:
             LocalProtocolError: it is unknown.
@@ -230,7 +231,7 @@ class ConnectionQuotas:
     def set_limits(self, limits: ServerLimits) -> None:
         """Change the limits of the server and of addresses.
 
-        Connections that are open stay; what exceeds ``max.connections`` is for the processors.
+        Connections in excess of ``max.connections`` are closed by the processors.
         """
         self.limits = limits
         self._on_slot_free()
@@ -247,12 +248,12 @@ class ConnectionQuotas:
         self._on_slot_free()
 
     def set_address_rate(self, host: str | None, per_second_max: int | None) -> None:
-        """Set, or with None take away, the rate of an address, or of all without one of their own.
+        """Set, or with None remove, the rate limit of an address, or the default rate limit.
 
         (Kafka: the client quota ``connection_creation_rate`` of the entity ``ip``.)
 
         Args:
-            host: an address; None is the default.
+            host: an address; None for the default of addresses without a limit of their own.
             per_second_max: 0 or more.
 
         Raises:
@@ -279,7 +280,7 @@ class ConnectionQuotas:
     def retry(self, delayed: Delayed, now: float) -> Admission:
         """Decide again on a connection that had to wait.
 
-        Early or late, and as often as one likes: it does not count again.
+        May be called at any time and repeatedly: the connection is not counted again.
 
         Raises:
             LocalProtocolError: the listener was removed.
@@ -296,9 +297,9 @@ class ConnectionQuotas:
         return self._count(quota, address)
 
     def is_exceeded(self, listener: str) -> bool:
-        """Whether a processor of this listener is to close a connection to make room.
+        """Whether a processor of this listener must close a connection because of the total.
 
-        Costs next to nothing while nothing is exceeded: processors ask in every turn.
+        Cheap unless the limit is exceeded, because processors call it in every turn.
         """
         return self._counts.total > self.limits.connections_max and not self._is_protected(listener)
 
@@ -308,7 +309,7 @@ class ConnectionQuotas:
         return listener == self._protected_listener and len(self._listeners) > 1
 
     def _record(self, quota: ListenerQuota, now: float) -> float:
-        """Count a connection in the rates; the seconds that they make it wait."""
+        """Count a connection in the rates. Returns by how many seconds they delay it."""
         quota.rate.record(now)
         delay = quota.rate.delay(quota.limits.connections_per_second_max, now)
         if not self._is_protected(quota.name):
@@ -325,7 +326,7 @@ class ConnectionQuotas:
         return self._is_protected(quota.name) or self._counts.total < self.limits.connections_max
 
     def _throttle(self, quota: ListenerQuota, address: str, seconds: float, now: float) -> Rejected:
-        """It is not accepted, so it must not use up the rates of the others either."""
+        """Reject a connection, and remove it from the rates: it must not use up others' share."""
         quota.rate.unrecord(now)
         if not self._is_protected(quota.name):
             self.rate.unrecord(now)
@@ -335,7 +336,7 @@ class ConnectionQuotas:
         return Rejected(RejectReason.TOO_MANY_A_SECOND, address, limit, seconds, None)
 
     def _count(self, quota: ListenerQuota, address: str) -> Admitted | Rejected:
-        """Counted first, and then compared, so that the closer always has one to count back."""
+        """Count a connection, then compare: even a rejected one has a guard until it is closed."""
         before = self._counts.add(quota.name, address)
         guard = ConnectionGuard(self._counts, quota.name, address, self._on_slot_free)
         if self._counts.total > self.limits.connections_max:

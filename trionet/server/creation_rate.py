@@ -1,10 +1,10 @@
-"""How many connections came in a second, over the last windows, and how long to wait for fewer.
+"""Measures rates of new connections, and computes the delay that brings a rate below its limit.
 
-(Kafka: Rate over SampledStat, and QuotaUtils.boundedThrottleTime; KIP-612.) Time is cut in windows
-of ``quota.window.size.seconds``, of which the last ``quota.window.num`` count. A window begins with
-the first connection after the end of the one before, so that silence makes no windows.
+(Kafka: Rate over SampledStat, and QuotaUtils.boundedThrottleTime; KIP-612.) Time is divided into
+windows of ``quota.window.size.seconds``, of which the last ``quota.window.num`` count. A window
+starts with the first connection after the end of the previous one, so idle time adds no windows.
 
-Pure: ``now`` is in seconds of the loop's clock everywhere.
+``now`` is in seconds of the loop's clock everywhere; nothing here reads a clock.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from .connection_limits import UNLIMITED
 # `quota.window.num` and `quota.window.size.seconds`.
 WINDOWS: Final = 11
 WINDOW_SECONDS: Final = 1
-# Kafka's unit of a delay; what is less than half of it is none.
+# Kafka's unit of a delay, to which delays are rounded.
 _DELAYS_PER_SECOND: Final = 1000
-# Kafka forgets an address that made no connection for an hour.
+# Kafka drops an address that has made no connection for an hour.
 IDLE_SECONDS_MAX: Final = 3600
-# ... and here they are also bounded in number, because an IPv6 peer has addresses without end. The
-# one that was silent longest goes first; whoever has that many addresses is not held by a limit of
-# each of them.
+# Their number is limited as well, because an IPv6 peer has practically unlimited addresses. The
+# least recently active one is dropped first; a limit per address does not stop a peer with that
+# many addresses anyway.
 ADDRESSES_MAX: Final = 10_000
 
 
 class CreationRate:
-    """Counts what was created, for one listener, one address or the whole server.
+    """The rate of new connections of one listener, one address or the whole server.
 
     Args:
-        windows: how many windows count, the one in progress included.
-        window_seconds: the length of one; also the longest delay.
+        windows: the number of windows that count, including the current one.
+        window_seconds: the length of a window; also the longest delay.
     """
 
     __slots__ = ("_window_seconds", "_windows", "_windows_max")
@@ -45,37 +45,38 @@ class CreationRate:
         self._windows: deque[list[float]] = deque()  # begin and count, the oldest first
 
     def record(self, now: float) -> None:
-        """Count one."""
+        """Count one connection."""
         self._add(1, now)
 
     def unrecord(self, now: float) -> None:
-        """Take one back that was counted and then refused.
+        """Subtract a connection that was counted and then rejected.
 
-        The window in progress gets it, as in Kafka, also if the one was counted before it began.
+        As in Kafka it is subtracted from the current window, even if it was counted in an earlier
+        one.
         """
         self._add(-1, now)
 
     def per_second(self, now: float) -> float:
-        """The rate; 0 when nothing was counted for all the windows."""
+        """The rate per second; 0 if no window contains a connection."""
         self._drop_old(now)
         return sum(count for _, count in self._windows) / self.measured_seconds(now)
 
     def measured_seconds(self, now: float) -> float:
-        """What the rate is measured over: the whole windows and what has passed of the last.
+        """The time over which the rate is measured: full windows and the elapsed part of the last.
 
-        Windows that were not there yet, or were silent, count as if they had been empty: else the
-        first connection after a silence would be an infinite rate.
+        Missing windows count as empty ones. Otherwise the first connection after idle time would
+        have an infinite rate.
         """
         self._drop_old(now)
         elapsed = max(0.0, now - self._windows[0][0]) if self._windows else 0.0
         missing = self._windows_max - 1 - int(elapsed / self._window_seconds)
-        # One millisecond, for a single window that begins now.
+        # At least one millisecond, in case a single window begins now.
         return max(elapsed + max(0, missing) * self._window_seconds, 0.001)
 
     def delay(self, limit: float, now: float) -> float:
-        """Seconds without another one that bring the rate down to ``limit`` a second.
+        """How many seconds without connections bring the rate down to ``limit`` per second.
 
-        At most one window, and in whole milliseconds. 0 while the rate is at most the limit.
+        At most one window, in whole milliseconds. 0 if the rate does not exceed the limit.
         """
         rate = self.per_second(now)
         if rate <= limit:
@@ -101,14 +102,14 @@ class CreationRate:
 
 
 class AddressRates:
-    """How many connections a second one address may make (KIP-612: connection_creation_rate).
+    """Limits connections per second of each address (KIP-612: connection_creation_rate).
 
-    An address has its own limit, or the default one, or none; the own one beats the default, and
-    taking it away lets the default count again. Both can change at any time. Only what has a limit
-    is counted. Pure.
+    An address has its own limit, the default limit, or none. Its own takes precedence; once that is
+    removed the default applies again. Both can change at any time. Only addresses with a limit are
+    counted.
 
     Args:
-        new_rate: makes an empty rate.
+        new_rate: creates an empty rate.
     """
 
     __slots__ = ("_limits", "_new_rate", "_rates", "default_limit")
@@ -117,19 +118,19 @@ class AddressRates:
         self._new_rate = new_rate
         self.default_limit = UNLIMITED
         self._limits: dict[str, int] = {}
-        # In the order of the last connection, with its time. Not a dict: whose first key takes
-        # longer to find the more keys were removed before it.
+        # Ordered by the time of the last connection, which is stored with each. Not a dict: finding
+        # its first key takes longer the more keys before it were removed.
         self._rates: OrderedDict[str, tuple[float, CreationRate]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._rates)
 
     def set_limit(self, address: str | None, per_second_max: int | None) -> None:
-        """Set or take away the limit of an address, or of all that have none of their own.
+        """Set or remove the limit of an address, or the default of those without their own.
 
         Args:
-            address: None is the default.
-            per_second_max: 0 or more; None takes the limit away.
+            address: an address; None for the default.
+            per_second_max: 0 or more; None removes the limit.
 
         Raises:
             ValueError: the limit is negative.
@@ -144,19 +145,19 @@ class AddressRates:
             self._limits[address] = per_second_max
 
     def limit_of(self, address: str) -> int:
-        """Connections a second that this address may make."""
+        """The maximum number of connections per second of this address."""
         return self._limits.get(address, self.default_limit)
 
     def record(self, address: str, now: float) -> float:
-        """Count a connection, unless the address makes too many.
+        """Count a connection, unless the address exceeds its limit.
 
         Args:
-            address: as it is counted.
+            address: the peer's address, in the form used for counting.
             now: seconds of the loop's clock.
 
         Returns:
-            Seconds after which the address may come again; then this connection is not counted. 0
-            if it may be served.
+            0 if the connection may be served. Otherwise it is not counted, and the address may
+            connect again after this many seconds.
         """
         limit = self.limit_of(address)
         if limit == UNLIMITED:
@@ -172,12 +173,12 @@ class AddressRates:
         return delay
 
     def all_per_second(self, now: float, count_max: int = ADDRESSES_MAX) -> dict[str, float]:
-        """The measured rates of addresses that are remembered, the last to connect first."""
+        """The rates of recently active addresses, the most recent one first."""
         latest = islice(reversed(self._rates.items()), count_max)
         return {address: rate.per_second(now) for address, (_, rate) in latest}
 
     def _forget(self, now: float) -> None:
-        """Make room for one more, and drop who was silent for long."""
+        """Drop addresses that were idle for long, and make space for one more."""
         while self._rates:
             last_at, _ = next(iter(self._rates.values()))
             if len(self._rates) < ADDRESSES_MAX and now - last_at < IDLE_SECONDS_MAX:

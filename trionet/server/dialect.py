@@ -1,4 +1,4 @@
-"""How a protocol marks where its frames begin and end: all that a server must be told of it."""
+"""The framing of a protocol, which is all that a server needs to know about it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..net.framing import SIZE_BYTES, Decoder, Frame, FrameDecoder
 from ..net.head_decoder import HeadDecoder, ReadHead
 from ..net.transmission import Chunk
 
-# A payload up to here is copied behind its head, which takes a microsecond and leaves the Send one
-# buffer; a larger one is written from where it is.
+# A payload up to this size is joined with its head, which takes a microsecond and gives the Send a
+# single buffer; a larger payload is written without copying it.
 JOINED_BYTES_MAX: Final = 16 * 1024
 
 
@@ -31,11 +31,11 @@ def _size_prefixed(payload: Frame) -> list[Chunk]:
 class Dialect:
     """The framing of a request/response protocol.
 
-    For a protocol that tells the size before the payload there is :meth:`length_prefixed`.
+    For protocols that send the size before the payload use :meth:`length_prefixed`.
 
     Attributes:
-        decoder: makes the decoder of a connection, given the size of the largest frame.
-        frame: what to send for an answer: the chunks of one whole frame.
+        decoder: creates the decoder of a connection, given the size of the largest frame.
+        frame: turns the payload of a response into the chunks of one whole frame.
     """
 
     decoder: Callable[[int], Decoder] = FrameDecoder
@@ -45,16 +45,16 @@ class Dialect:
     def length_prefixed(
         cls, read_head: ReadHead, write_head: Callable[[int], bytes], tail: bytes = b""
     ) -> Dialect:
-        """A protocol of frames that begin with a head, which tells the size of the payload.
+        """Create the dialect of a protocol whose frames start with a head that has their size.
 
         Args:
-            read_head: reads a head: given the bytes at the beginning of a frame, how long the head
-                is and how long the payload behind it; None if the head is not whole yet. A
-                ValueError closes the connection with INVALID_RECEIVE. So does a size that is
-                negative or above ``socket_request_max_bytes``, by itself, and a head that is not
-                whole after 1,024 bytes.
-            write_head: writes one, given the size of the payload.
-            tail: what stands behind every payload; another one closes the connection, too.
+            read_head: reads a head. Called with the bytes at the beginning of a frame; returns the
+                size of the head and the size of the payload after it, or None if the head is
+                incomplete. A ValueError closes the connection with INVALID_RECEIVE. So do a size
+                that is negative or above ``socket_request_max_bytes``, and a head that is
+                incomplete after 1,024 bytes.
+            write_head: returns the head for a payload of the given size.
+            tail: bytes that must follow every payload; any others close the connection, too.
         """
 
         def frame(payload: Frame) -> list[Chunk]:
@@ -64,4 +64,4 @@ class Dialect:
 
 
 SIZE_PREFIXED = Dialect()
-"""Kafka's: a signed 32-bit big-endian size before each frame."""
+"""Kafka's framing: a signed 32-bit big-endian size before each frame."""

@@ -1,7 +1,7 @@
-"""The tasks that take requests from the request channel and answer them.
+"""The pool of tasks that take requests from the request channel and handle them.
 
-(Kafka: KafkaRequestHandlerPool, num.io.threads.) A handler never waits for an event of the
-broker: a request that must wait is kept elsewhere and answered later through
+(Kafka: KafkaRequestHandlerPool, num.io.threads.) A handler never blocks on a broker event. A
+request that has to wait is kept elsewhere, and gets its response later through
 :meth:`~trionet.server.request_channel.Request.respond`.
 """
 
@@ -18,18 +18,18 @@ from ..net.close_reason import CloseReason
 from .request_channel import CloseConnection, Request, RequestChannel, Response
 
 Handler = Callable[[Request], Awaitable[Response | None]]
-"""Answers one request; None says that ``request.respond`` is (or will be) called instead."""
+"""Handles one request. Returns its response, or None if ``request.respond`` provides it."""
 
 NeverWaits = Callable[[Request], bool]
-"""Whether the handler is certain to come back from a request without a single checkpoint."""
+"""Whether the handler is certain to return from this request without a checkpoint."""
 
-# After a wake-up a handler takes this many requests before it lets the others run, or those of two
-# milliseconds: a pass of the scheduler costs 5 µs, taking a request that waits a tenth of that.
+# After a wake-up a handler takes up to this many requests, or those of two milliseconds, before it
+# lets other tasks run: a scheduler pass costs 5 µs, taking a waiting request a tenth of that.
 REQUESTS_PER_WAKEUP_MAX: Final = 64
-# A handler that has emptied its batch looks into it this often, a pass apart, before it waits for
-# the next. To be woken and to wait again costs four passes, and a busy connection has its next
-# request there after two or three: with eight connections this is a tenth of all work. More than 4
-# would run alone, when the processors have parked.
+# A handler that has emptied its batch checks it this many times, one scheduler pass apart, before
+# it waits for the next. Being woken and waiting again costs four passes, and a busy connection
+# delivers its next request after two or three; with eight connections this saves a tenth of all
+# work. Checks beyond the fourth would run alone, after the processors have parked.
 EMPTY_LOOKS_BEFORE_WAIT: Final = 4
 
 
@@ -39,7 +39,7 @@ async def handle_requests(
     is_wanted: Callable[[], bool],
     log: logging.LoggerAdapter[logging.Logger],
 ) -> None:
-    """Run one handler task until it is cancelled, or not wanted: then it ends between requests."""
+    """Run one handler task until it is cancelled or, between requests, no longer wanted."""
     incoming = request_channel.incoming
     while True:
         request_channel.idle_handlers += 1
@@ -51,14 +51,14 @@ async def handle_requests(
         empty_looks = 0
         while empty_looks < EMPTY_LOOKS_BEFORE_WAIT:
             if not is_wanted():
-                return  # the batch, if it is one, is sent to another in its processor's next turn
+                return  # a batch with requests left goes to another handler in the next turn
             if request_channel.requests:
                 empty_looks = 0
                 await handle_waiting(request_channel, handler, log)
             else:
                 empty_looks += 1
-            # Until it looks again, the batch is not sent: no other handler is woken for what this
-            # one will take.
+            # The batch is not sent while this handler is about to check it again, so no other
+            # handler is woken for requests that this one will take.
             request_channel.looking_handlers += 1
             try:
                 await trio.lowlevel.checkpoint()
@@ -71,18 +71,18 @@ def has_lone(
     never_waits: NeverWaits,
     log: logging.LoggerAdapter[logging.Logger],
 ) -> bool:
-    """Whether one request waits that a processor may answer in its own turn."""
+    """Whether a single request waits that a processor may handle in its own turn."""
     try:
         return request_channel.has_lone(never_waits)
-    except Exception:  # boundary: one request, which is then a handler's as all others
-        log.exception("could not find out whether a request has to wait")
+    except Exception:  # boundary: one request, which then goes to a handler as usual
+        log.exception("could not determine whether a request has to wait")
         return False
 
 
-async def handle_waiting(  # noqa: ASYNC910 -- a checkpoint is before it, and behind it
+async def handle_waiting(  # noqa: ASYNC910 -- callers have a checkpoint before and after it
     request_channel: RequestChannel, handler: Handler, log: logging.LoggerAdapter[logging.Logger]
 ) -> None:
-    """Take the requests that wait, up to a bound, and send the responses."""
+    """Handle waiting requests, up to the limit per wake-up, and send their responses."""
     at_ns = now_ns()
     until_ns = at_ns + request_channel.ns_per_wakeup_max
     for _ in range(REQUESTS_PER_WAKEUP_MAX):
@@ -107,26 +107,26 @@ async def handle_waiting(  # noqa: ASYNC910 -- a checkpoint is before it, and be
 def _close_after(
     request: Request, error: Exception, log: logging.LoggerAdapter[logging.Logger]
 ) -> None:
-    is_answered = request.response is not None
+    has_response = request.response is not None
     log.error(
         "unexpected error while handling a request of %s; %s",
         request.channel.id,
-        "it is answered already" if is_answered else "closing it",
+        "it already has a response" if has_response else "closing the connection",
         exc_info=error,
     )
-    if not is_answered:
+    if not has_response:
         request.respond(CloseConnection(CloseReason.HANDLER_FAILED, repr(error)))
 
 
 class HandlerPool:
-    """The handler tasks of a server; their number can change while it runs.
+    """The handler tasks of a server; their number can change while the server runs.
 
     Args:
-        request_channel: where requests come from.
-        handler: answers them.
-        name: tasks are named ``<name>-0`` and so on.
-        nursery: where they run.
-        log: where errors of the handler go.
+        request_channel: the queue from which the tasks take requests.
+        handler: handles each request.
+        name: prefix of the task names: ``<name>-0`` and so on.
+        nursery: the nursery in which the tasks run.
+        log: logs errors that the handler raises.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class HandlerPool:
         return self._wanted
 
     def available_seconds(self) -> float:
-        """For how long there were tasks, in all: two of them make two seconds a second."""
+        """The total run time of all tasks: two tasks add two seconds per second."""
         self._count_time()
         return self._available_ns / 1e9
 
@@ -161,9 +161,9 @@ class HandlerPool:
         self._counted_at_ns = now
 
     def resize(self, count: int) -> None:
-        """Have ``count`` tasks.
+        """Change the number of tasks to ``count``.
 
-        Those that are too many end when they are idle, whichever are first.
+        Surplus tasks end as soon as they are idle, in no particular order.
         """
         self._count_time()
         self._wanted = count

@@ -1,9 +1,9 @@
-"""One connection of HTTP/1.1 without I/O: bytes in, whole requests out; answers in, bytes out.
+"""One HTTP/1.1 connection without I/O: bytes in, whole requests out; responses in, bytes out.
 
-h11 knows HTTP. Here is what is asked of a peer beyond it: GET or HEAD, or POST where there is a
-token, no body, the path as such
-and nothing else in the request line, one of the names that this server has, and the token. What
-does not fit becomes a refusal, an answer like any other, after most of which the connection closes.
+h11 implements HTTP. This module adds further requirements: the method is GET or HEAD, or POST if
+there is a token; there is no body; the request line has a plain path and nothing else; the host is
+one of this server's names; and the token matches. Any other request gets an error response, after
+which the connection is closed in most cases.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Kafka's metrics of how much room a server has: its queues, and idle ratios.
+"""Kafka's load metrics of a server: the sizes of its queues, and idle ratios.
 
 (Kafka: SocketServer, Processor, RequestChannel, KafkaRequestHandlerPool.) Kafka's threads are idle
-one by one. Here all processors and handlers share one loop, and a task that waits may wait for its
-neighbours; so what each could still do is computed from the time in which the loop itself waited:
+individually. Here all processors and handlers share one loop, and a waiting task may be waiting for
+other tasks, so spare capacity is computed from the time for which the loop itself was idle:
 see :func:`idle_of_processor` and :func:`idle_of_handlers`.
 """
 

@@ -1,7 +1,7 @@
-"""What goes wrong in a loop of the server outside the step of any one channel.
+"""Counts and logs unexpected errors of the server's loops outside any one channel's step.
 
-A recorder, a metrics hook or a quota's callback that raises must not take everybody's connections
-with it: only cancellation ends a loop (Kafka catches Throwable around the turn of a Processor).
+A recorder, a metrics hook or a quota's callback that raises must not close all connections: only
+cancellation ends a loop (Kafka catches Throwable around the turn of a Processor).
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Final
 
 import trio
 
-#: A step that fails in every turn would fill the disk with its tracebacks.
+#: Otherwise a step that fails in every turn would fill the disk with its tracebacks.
 SECONDS_BETWEEN_LINES: Final = 1.0
 
 
 class LoopFaults:
-    """Counts unexpected errors, and logs at most one a second of each loop or hook.
+    """Counts unexpected errors, and logs at most one per second of each loop or hook.
 
     Args:
-        log: where the lines go.
+        log: receives the log lines.
 
     Attributes:
-        count: how many there were.
+        count: the number of errors so far.
     """
 
     def __init__(self, log: logging.LoggerAdapter[logging.Logger]) -> None:
@@ -35,8 +35,8 @@ class LoopFaults:
         """Count an error.
 
         Args:
-            what: whose it is; the server goes on without what it was about to do.
-            error: as it was raised.
+            what: the operation that failed, and which the server skips.
+            error: the exception.
         """
         self.count += 1
         at, silent = self._logged.get(what, (-math.inf, 0))
@@ -46,4 +46,4 @@ class LoopFaults:
             return
         self._logged[what] = now, 0
         more = f", and {silent} times since the last line" if silent else ""
-        self._log.error("%s failed%s; the server goes on", what, more, exc_info=error)
+        self._log.error("%s failed%s; the server keeps running", what, more, exc_info=error)

@@ -1,10 +1,10 @@
-"""HTTP for those who watch a server: Prometheus, the dashboard, an operator with curl.
+"""The HTTP listener for monitoring: Prometheus, the dashboard, an operator with curl.
 
-Whoever can connect may be hostile, and shares the loop with the server. So everything is bounded:
-connections (the one unused longest makes room for a new one), how fast they are accepted, how long
-a header may take and how large it may be, how long an answer may take to be read, and the share of
-the loop's time that requests and pages may cost, those that are refused included. The kernel keeps
-who has to wait.
+Its clients may be hostile, and share the loop with the server. So everything is limited: the number
+of connections (a new one displaces the one unused longest) and how fast they are accepted, the
+size of a header and the time to receive it, the time for a client to read a response, and the share
+of the loop's time for requests and pages, including rejected ones. Connections that have to wait
+stay in the kernel's backlog.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The pages of a metrics listener: ``/metrics`` for Prometheus, ``/snapshot`` for everybody else.
+"""The pages of a metrics listener: ``/metrics`` for Prometheus, ``/snapshot`` for other clients.
 
 ``/snapshot`` is one JSON object with everything, and the first page of each list in it.
-``/snapshot/NAME?before=NUMBER&limit=COUNT`` is a later page of a list. Both say which version of
-this description they follow; what is added keeps the version, what changes its meaning does not.
+``/snapshot/NAME?before=NUMBER&limit=COUNT`` is a later page of a list. Both contain the version of
+their format: additions keep the version, changes of a meaning increment it.
 """
 
 from __future__ import annotations

@@ -1,18 +1,18 @@
-"""One network loop: its connections, their receives and their responses, in six steps.
+"""The network loop of one processor: reads requests and sends responses for its connections.
 
-(Kafka: SocketServer.Processor.) A turn is: configure new connections, process new responses, poll,
-completed receives, completed sends, disconnected. The order matters:
+(Kafka: SocketServer.Processor.) Each turn has six steps: configure new connections, process new
+responses, poll, process completed receives, completed sends and disconnections. The order matters:
 
-* Responses go out before the poll, so that a channel whose request is done is unmuted in time for
-  its next request.
-* Receives come before sends: what a poll has read is handed to the handlers before time is spent on
-  what is over.
-* Disconnected channels come last: a channel may have brought its last request, or completed its
-  last Send, in the poll in which it ended. It is forgotten after that is accounted for.
+* Responses are sent before the poll, so that a channel whose request is done is unmuted in time
+  for its next request.
+* Receives come before sends: new requests reach the handlers before time is spent on finished
+  ones.
+* Disconnections come last: in the poll in which a channel ended, it may still have delivered a
+  request or completed a Send. Both are accounted for before the channel is forgotten.
 
-One request of a channel is out at a time: a receive is handed over, the channel is muted, and it is
-unmuted when its Send is complete, or at once for a no-op. Any error in one channel's step closes
-that channel only; only cancellation leaves the loop.
+A channel has at most one request in progress: a receive is handed over and the channel muted, until
+its Send is complete, or at once for a no-op. An error in one channel's step closes only that
+channel; only cancellation ends the loop.
 """
 
 from __future__ import annotations
@@ -46,27 +46,27 @@ from .request_channel import CloseConnection, NoOp, Request, Response, ResponseQ
 from .shared import Shared
 
 _INDEX_MAX = 2**31 - 1
-# A look-up in an enum's class costs as much as three in a module.
+# A lookup in an enum's class costs as much as three in a module.
 _REQUEST_RECEIVED: Final = MuteEvent.REQUEST_RECEIVED
 _RESPONSE_SENT: Final = MuteEvent.RESPONSE_SENT
-# What asking a socket for its peer's address raises when that has gone (macOS: EINVAL).
+# Errors of getpeername() when the peer has already disconnected (macOS: EINVAL).
 _GONE = (errno.ENOTCONN, errno.EINVAL)
 
 
 class Processor:
-    """The loop that drives a selector.
+    """Serves the connections of one listener that are assigned to it, by driving a selector.
 
     Args:
-        id: number of the processor, part of connection ids.
+        id: the processor's number, part of its connection ids.
         endpoint: the listener whose connections it serves.
-        builder: makes the channels of that listener.
-        shared: what it shares with the server's other processors.
-        selector: of this processor alone; its alarm is run beside the loop.
+        builder: creates the channels of that listener.
+        shared: the state shared by all processors of the server.
+        selector: used by this processor only; the caller runs its alarm alongside the loop.
 
     Attributes:
-        counts: what it did and holds.
-        new_connections: where acceptors put them.
-        responses: where handlers put them.
+        counts: statistics of this processor.
+        new_connections: accepted connections, queued by the acceptors.
+        responses: responses, queued by the handlers.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Processor:
         self._scope = trio.CancelScope()
 
     async def run(self) -> None:
-        """Serve until :meth:`end` or cancellation; then every channel is closed."""
+        """Serve until :meth:`end` or cancellation, then close every channel."""
         shared = self._shared
         try:
             with self._scope:
@@ -129,17 +129,17 @@ class Processor:
         finally:
             self.process_disconnected(self.selector.close_all(CloseReason.SERVER_SHUTDOWN))
             for request in self._held:
-                request.return_lease()  # no handler will ever have it
+                request.return_lease()  # it will never reach a handler
             self.responses.close()
             self.new_connections.close()
             self._recording.count(self._finished)
 
     def end(self) -> None:
-        """End :meth:`run`."""
-        self._scope.cancel(reason="fewer processors are wanted")
+        """Make :meth:`run` close all channels and return."""
+        self._scope.cancel(reason="the number of processors was reduced")
 
     async def drain(self) -> None:
-        """Read nothing more, and wait until every response that is owed has been written."""
+        """Stop reading, and wait until every pending response has been sent."""
         self._all_answered = trio.Event()
         if not self.counts.in_flight:
             self._all_answered.set()
@@ -149,20 +149,20 @@ class Processor:
     # The steps of a turn.
 
     def configure_new_connections(self) -> None:
-        """Register what the acceptor handed over, at most one queue of it."""
+        """Register the connections that the acceptors have queued."""
         while self.new_connections.waiting:
             self._register(self.new_connections.take())
 
     def process_new_responses(self) -> None:
-        """Begin the Sends of the responses that came since the last turn."""
+        """Send the responses queued since the last turn, then queue requests that were held."""
         self.send_new_responses()
-        # In its own turn only: while it polls, a handler that has made room must not have it read
-        # for more room than it polls for.
+        # Only in the processor's own turn: if a handler that frees space did this during a poll,
+        # reading would resume for more requests than the poll was limited to.
         if self._held:
             self._hand_over_held()
 
     def send_new_responses(self) -> None:
-        """Send what is in the response queue; between turns handlers may ask for it, too."""
+        """Send the queued responses; handlers may call this between turns, too."""
         answered = self.responses.take()
         if not answered:
             return
@@ -179,26 +179,26 @@ class Processor:
                 request.sent_ns = at_ns
                 self._finished.append(request)
         self.selector.counters.io_ns += at_ns - began_ns
-        # Not left to the end of a turn: the processor may wait for its next event already.
+        # Not left to the end of a turn: the processor may already be waiting for its next event.
         self._recording.count(self._finished)
 
     async def serve_lone_request(  # noqa: ASYNC910 - the poll is next
         self, never_waits: NeverWaits
     ) -> None:
-        """Handle a request that came alone in this task, if that is certain not to wait.
+        """Handle a lone request in this task, if handling it is certain not to wait.
 
-        A handler would take a pass of the scheduler, a fifth of the work of a small Produce. Where
-        several came, or every handler is busy, it waits for a handler as all others.
+        Passing it to a handler would cost a scheduler pass, a fifth of the work of a small Produce.
+        If several requests arrived, or every handler is busy, it goes to a handler as usual.
         """
         channel = self._request_channel
         if not self._held and has_lone(channel, never_waits, self._log):
             await handle_waiting(channel, self._shared.handler, self._log)
 
     async def poll(self) -> PollResult:
-        """Wait for, and make, progress on the sockets."""
+        """Wake a handler for queued requests, then poll the selector."""
         channel = self._request_channel
         channel.call_handler()
-        # What is read beyond the queue's room is held: in memory, and one of each channel at worst.
+        # Requests read beyond the queue's limit are held in memory, at most one per channel.
         room = EVENTS_MAX if self._held else channel.room
         try:
             return await self.selector.poll(min(EVENTS_MAX, room), math.inf, self._has_work)
@@ -208,7 +208,7 @@ class Processor:
             return self.selector.take_result()
 
     def process_completed_receives(self, receives: list[tuple[Channel, Frame]]) -> None:
-        """Hand each receive to the handlers and mute its channel until its response has left."""
+        """Queue each receive for the handlers; mute its channel until the response is sent."""
         if receives:
             self._polled_ns = now_ns()
         for channel, frame in receives:
@@ -216,10 +216,10 @@ class Processor:
                 self._hand_over(channel, frame)
             except Exception as error:  # boundary: one channel's step
                 self._fail(channel, error)
-        receives.clear()  # or a loop that waits would keep the frames of its last turn in memory
+        receives.clear()  # otherwise a waiting loop would keep the last turn's frames in memory
 
     def process_completed_sends(self, channels: list[Channel]) -> None:
-        """Let each channel whose response has left speak again."""
+        """Finish the requests whose responses have been sent, and unmute their channels."""
         for channel in channels:
             try:
                 request: Request | None = channel.attachment.request
@@ -232,30 +232,30 @@ class Processor:
                 self._fail(channel, error)
 
     def process_disconnected(self, channels: list[Channel]) -> None:
-        """Forget channels that ended."""
+        """Account for closed channels and release what they held."""
         for channel in channels:
             try:
                 self._forget(channel)
             except Exception as error:  # boundary: one channel
                 self._shared.faults.note("forgetting a connection", error)
-        channels.clear()  # or a loop that waits would keep the last that went
+        channels.clear()  # otherwise a waiting loop would keep the last ones in memory
 
     def close_excess_connection(self) -> None:
-        """Make room for another listener's: close the connection that was used least recently."""
+        """Close the least recently used connection, to admit one of another listener."""
         channel = self.selector.idle.least_recently_used()
         if channel is not None:
             self.selector.disconnect(channel, CloseReason.EXCESS_CONNECTION)
-            # At once, or the other processors would close one each.
+            # At once, otherwise each of the other processors would close one, too.
             channel.attachment.guard.release()
-            self.selector.wakeup()  # there may be more
+            self.selector.wakeup()  # there may be more to close
 
     # Parts of the steps.
 
     def _has_work(self) -> bool:
-        """Whether a response waits, or a request that a handler could take if it had its batch.
+        """Whether a response is queued, or an idle handler could take a queued request.
 
-        A handler that is held up by its first request leaves the others; they are sent to another
-        in the next turn.
+        A handler that is held up by the first request of a batch leaves the others. They are sent
+        to another handler in the next turn.
         """
         return len(self.responses) > 0 or self._request_channel.has_taker
 
@@ -268,12 +268,12 @@ class Processor:
             channel = self._builder.build(str(id), sock, id.remote_host)
             try:
                 sock.getpeername()
-            except OSError:  # it has gone
+            except OSError:  # the peer has disconnected
                 if not channel.transport.has_unread():
                     raise  # and left nothing to be handled
             self.selector.register(channel)
         except Exception as error:  # boundary: one channel's step
-            # Peers that have gone are no news: a storm of them must not fill the disk with lines.
+            # Peers that disconnect early are routine: a storm of them must not fill the disk.
             has_gone = isinstance(error, OSError) and error.errno in _GONE
             level = logging.DEBUG if has_gone else logging.WARNING
             self._log.log(level, "could not set up an accepted connection: %s", error)
@@ -296,12 +296,12 @@ class Processor:
         self.selector.mute(channel)
         channel.muting.handle(_REQUEST_RECEIVED)
         is_queued = not self._held and self._request_channel.offer(request)
-        # Behind all that may fail: the memory of what nobody has taken goes with its channel.
+        # After everything that may fail: until then the lease is released with its channel.
         if channel.lease is not None:
             request.lease = channel.take_lease()
         if is_queued:
             return
-        # The request channel is full: keep this one, read nothing, go on sending responses.
+        # The request channel is full: hold this request and stop reading, but keep sending.
         if not self._held:
             counts.request_queue_full += 1
             self.selector.pause_reading()
@@ -344,7 +344,7 @@ class Processor:
             raise TypeError(f"{response!r} is not a response")
 
     def _finish(self, channel: Channel) -> None:
-        """The channel's response has left: it may send the next, unless it is throttled."""
+        """Complete the channel's request; unless throttled, the channel is read again."""
         connection: Connection = channel.attachment
         request: Request | None = connection.request
         if request is None:
@@ -377,10 +377,10 @@ class Processor:
             request: Request | None = connection.request
             if request is not None:
                 if request.picked_up_ns and not request.sent_ns:
-                    request.sent_ns = now_ns()  # its response was under way (KAFKA-3489)
+                    request.sent_ns = now_ns()  # its response was being sent (KAFKA-3489)
                     self._finished.append(request)
                 if request.handled_ns:
-                    request.return_lease()  # a handler that has its payload is still to come back
+                    request.return_lease()  # before that, a handler may still use the payload
                 self._end_request(connection)
             if connection.guard is not None:
                 connection.guard.release()

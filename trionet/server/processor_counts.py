@@ -1,4 +1,4 @@
-"""What one processor did and holds, for metrics and statistics."""
+"""Totals and current sizes of one processor, for metrics and statistics."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from .request_channel import ResponseQueue
 
 
 class ProcessorCounts:
-    """Numbers of one processor, all since its start; its loop adds to them.
+    """Counts of one processor since its start; updated by its loop.
 
     Args:
-        id: number of the processor.
+        id: the processor's number.
         endpoint: the listener that it serves.
-        selector: whose channels it serves.
+        selector: the processor's selector.
         responses: its response queue.
 
     Attributes:
-        counters: what its selector counts.
-        closed: connections that ended, by reason.
-        in_flight: requests that were received and whose response has not left.
-        request_queue_full: how often it stopped reading because too many requests waited.
-        requests_received: requests that were handed over.
-        responses_sent: responses whose last byte was given to the kernel.
-        connections_created: connections that it was given.
+        counters: the counters of its selector.
+        closed: closed connections, by reason.
+        in_flight: requests received whose response has not been sent.
+        request_queue_full: how often it stopped reading because the request queue was full.
+        requests_received: requests received.
+        responses_sent: responses whose last byte was passed to the kernel.
+        connections_created: connections assigned to it.
     """
 
     def __init__(

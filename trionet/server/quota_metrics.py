@@ -1,7 +1,7 @@
-"""What holds connections and requests back: quotas, the acceptors, memory.
+"""Metrics of what delays or rejects connections and requests: quotas, acceptors and memory.
 
-As Kafka's metrics (Kafka: ConnectionQuotas, Acceptor, SimpleMemoryPool), and as a snapshot has the
-quotas in JSON.
+As Kafka's metrics (Kafka: ConnectionQuotas, Acceptor, SimpleMemoryPool), and the quotas as the JSON
+of a snapshot.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a server reports of every request that is over, and of every connection that closed."""
+"""The interface through which a server reports completed requests and closed connections."""
 
 from __future__ import annotations
 
@@ -13,38 +13,38 @@ from .loop_faults import LoopFaults
 
 
 class Recorder(Protocol):
-    """Keeps what it is given; is called in the loop, must not wait and should not raise."""
+    """Receives completed requests and closed connections; must not wait or raise."""
 
     def take(self, finished: list[TimedRequest]) -> None:
-        """Take note of requests whose stamps are all set, before they are counted.
+        """Record requests whose timestamps are all set, before they are counted.
 
         They are of class :class:`~trionet.server.request_channel.Request`.
         """
         ...
 
     def throttle_ended(self, request: TimedRequest) -> None:
-        """Take note that a request's channel is throttled no more; it may be over already."""
+        """Record the end of a throttle; the request may have been completed before."""
         ...
 
     def closed(self, closed: ClosedConnection, connection: Connection) -> None:
-        """Take note of a connection that closed."""
+        """Record a closed connection."""
         ...
 
 
 @attrs.frozen
 class Recording:
-    """A recorder, if there is one: what it raises is counted and logged, and harms no connection.
+    """Calls an optional recorder, and counts and logs its errors instead of passing them on.
 
     Args:
-        recorder: None for none.
-        faults: counts and logs what it raises.
+        recorder: the recorder, or None.
+        faults: counts and logs the errors that it raises.
     """
 
     _recorder: Recorder | None
     _faults: LoopFaults
 
     def count(self, finished: list[TimedRequest]) -> None:
-        """Count requests whose stamps are all set, and empty the list."""
+        """Record and count requests whose timestamps are all set, and empty the list."""
         if self._recorder is not None:
             try:
                 self._recorder.take(finished)

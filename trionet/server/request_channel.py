@@ -1,19 +1,20 @@
-"""Requests to the handlers, responses back to the processor that they came from.
+"""The queues between processors and handlers: requests one way, responses the other.
 
-(Kafka: RequestChannel.) One bounded queue carries the requests of all processors to the handlers;
-each processor has a response queue of its own, which never grows longer than its channels, since a
-channel has one request out at a time. Every request gets exactly one response.
+(Kafka: RequestChannel.) One bounded queue carries the requests of all processors to the handlers.
+Each processor has its own response queue, which never holds more responses than the processor has
+channels, because a channel has at most one request in progress. Every request gets exactly one
+response.
 
-Both directions are trio memory channels, and what travels is a *batch*: a list that grows as long
-as it is not empty again. An item per request would cost a wake-up each, 3 to 4 µs, where a handler
-takes the next request of a batch in 0.5 µs. So one handler is woken for all requests of a turn, and
-another only when that one is held up with some of them left: a batch that still waits is sent again
-in the next turn. The bound counts requests, not batches (queued.max.requests).
+Both directions are trio memory channels, and each item is a *batch*: a list that keeps growing
+until it has been emptied. One item per request would cost a wake-up each, 3 to 4 µs, whereas a
+handler takes the next request of a batch in 0.5 µs. So a single handler is woken for all requests
+of a turn, and a second one only if the first is held up with requests left: a batch that is not
+empty by the next turn is sent again. The bound counts requests, not batches (queued.max.requests).
 
-Two ways past the channels keep the wake-ups from costing more than the requests. A handler that has
-emptied its batch looks into it a few times more, a pass of the scheduler apart, and under load the
-next requests are there. And a handler has the responses that it collected sent itself; those that
-come from elsewhere, later, go through the channel of their processor.
+Two shortcuts around the memory channels keep the wake-ups from costing more than the requests. A
+handler that has emptied its batch checks it a few more times, one scheduler pass apart; under load
+the next requests have arrived by then. And a handler makes the processors send the responses that
+it collected. Responses given later or by other tasks go through their processor's channel.
 """
 
 from __future__ import annotations
@@ -39,13 +40,13 @@ from .recorder import Recording
 
 
 class NoOp:
-    """No response (a Produce with acks=0): the channel is unmuted at once."""
+    """No response, as for a Produce with acks=0: the channel is unmuted at once."""
 
     __slots__ = ()
 
 
 class CloseConnection:
-    """Close the connection instead of a response."""
+    """Close the connection instead of sending a response."""
 
     __slots__ = ("detail", "reason")
 
@@ -55,28 +56,29 @@ class CloseConnection:
 
 
 Response = Outgoing | NoOp | CloseConnection
-"""What a handler gives for a request; a Send, or bytes, is one whole frame, its size included."""
+"""What a handler returns. A Send or bytes is one whole frame, including its size prefix."""
 
 NO_OP = NoOp()
 
 
 class Request(TimedRequest):
-    """One received frame, its sender, and where its response goes.
+    """One received frame, with its sender, its timings and the way back for its response.
 
     Attributes:
-        responses: the response queue of its processor.
-        channel: the connection it came on; muted until the response has left.
+        responses: the response queue of the processor that received it.
+        channel: the connection it arrived on; muted until the response has been sent.
         payload: the frame without its size prefix.
-        response: set once.
-        lease: its share of ``queued.max.request.bytes``, until it is given back.
-        kind: what it asks for, as its handler knows it; None if it does not.
-        client_id: what the client calls itself in it; None if it does not.
-        error_code: the first error in its response; 0 for none.
-        is_left_out: whether it is not to be logged.
-        is_answered: its response has left, or it wanted none.
-        throttle_ns: for how long its channel was throttled; -1 while it is.
-        network_thread_ns: for how long its processor read and wrote for it, TLS included; set when
-            its response has left, if ``times_connections`` is (Kafka: networkThreadTimeNanos).
+        response: the response; set once.
+        lease: its share of ``queued.max.request.bytes``, until returned to the pool.
+        kind: the request type, as determined by the handler; None if the handler sets none.
+        client_id: the client id in the request; None if it has none.
+        error_code: the first error in the response; 0 for none.
+        is_left_out: whether it is left out of the request log.
+        is_answered: whether its response has been sent, or it needed none.
+        throttle_ns: for how long its channel was throttled; -1 while the throttle lasts.
+        network_thread_ns: the time its processor spent on reads and writes for it, including TLS;
+            set once the response is sent, if ``times_connections`` is set (Kafka:
+            networkThreadTimeNanos).
     """
 
     __slots__ = (
@@ -125,7 +127,7 @@ class Request(TimedRequest):
 
     @property
     def connection_id(self) -> str:
-        """Names the connection, uniquely as long as the server knows it."""
+        """The id of the connection, unique for as long as the server keeps track of it."""
         return self.channel.id
 
     @property
@@ -143,7 +145,7 @@ class Request(TimedRequest):
 
     @property
     def principal(self) -> Principal:
-        """Its sender; anonymous on a listener without authentication."""
+        """The authenticated sender; anonymous on a listener without authentication."""
         return self.channel.principal
 
     @property
@@ -154,64 +156,64 @@ class Request(TimedRequest):
 
     @property
     def arrived_at(self) -> float:
-        """When the frame was complete, in seconds of ``time.perf_counter()``."""
+        """When the whole frame had been received, in seconds of ``time.perf_counter()``."""
         return self.received_ns / 1e9
 
     def respond(self, response: Response) -> None:
-        """Give the request its one response, from any task, at any later time.
+        """Give the request its one response; may be called from any task, at any later time.
 
         Raises:
-            LocalProtocolError: it has been given one already.
-            TypeError: this is none.
+            LocalProtocolError: the request already has a response.
+            TypeError: ``response`` is not a response.
         """
         self.set_response(response, now_ns())
         self.responses.put(self)
 
     def set_response(self, response: Response, at_ns: int) -> None:
-        """Keep its response, given at this time by ``perf_counter_ns``; it is queued after this."""
+        """Set the response, given at this ``perf_counter_ns``; the caller then queues it."""
         # Compiled, a check against a tuple of classes makes the tuple each time.
         if not isinstance(response, bytes) and not isinstance(
             response, (Send, NoOp, CloseConnection)
         ):
             raise TypeError(f"{response!r} is not a response")
         if self.response is not None:
-            raise LocalProtocolError(f"a request of {self.channel.id} was answered twice")
+            raise LocalProtocolError(f"a request of {self.channel.id} already has a response")
         self.response = response
         self.answered_ns = at_ns
 
     def release(self) -> None:
-        """Let go of the payload before there is a response: of its memory, and of its lease."""
+        """Free the payload and return its lease, before the response is ready if need be."""
         self.payload = b""
         self.return_lease()
 
     def return_lease(self) -> None:
-        """Give back its share of the memory for requests; the payload stays where it is used."""
+        """Return its memory lease to the pool; code that still uses the payload may keep it."""
         lease, self.lease = self.lease, None
         if lease is not None and lease.pool is not None:
             lease.pool.release(lease, trio.current_time())
 
     def start_throttling(self) -> None:
-        """Keep the channel muted beyond the response, until :meth:`end_throttling` (KIP-219).
+        """Keep the channel muted after the response, until :meth:`end_throttling` (KIP-219).
 
-        Nothing happens if the connection is closed, which the caller cannot know.
+        Does nothing if the connection is closed, since the caller cannot know that it is.
 
         Raises:
-            LocalProtocolError: the response was sent already, or the channel is throttled.
+            LocalProtocolError: the response has been sent, or the channel is throttled already.
         """
         channel = self.channel
         if not channel.is_open:
             return
         connection: Connection = channel.attachment
         if connection.request is not self:
-            raise LocalProtocolError(f"{self!r} is answered already; nothing to be throttled")
+            raise LocalProtocolError(f"{self!r} has been responded to; throttle it before that")
         channel.muting.handle(MuteEvent.THROTTLE_STARTED)
         connection.throttled_ns = now_ns()
         self.throttle_ns = -1
 
     def end_throttling(self) -> None:
-        """The throttle is over; the channel is read again when the response has been sent, too.
+        """End the throttle; the channel is read again once the response has been sent as well.
 
-        Nothing happens if the connection is closed.
+        Does nothing to the channel if the connection is closed.
 
         Raises:
             LocalProtocolError: the channel is not throttled.
@@ -232,17 +234,17 @@ class Request(TimedRequest):
 
 
 class ResponseQueue:
-    """The responses of one processor that it has not looked at yet, and where they come from.
+    """The responses that one processor has yet to send.
 
     (Kafka: Processor.responseQueue.)
 
     Args:
-        request_channel: the handlers' side of it.
-        processor_id: number of the processor.
-        endpoint: the listener that it serves.
-        selector: the processor's; woken when the queue is not empty any more.
-        recording: notified of throttles that end.
-        send: has the processor send what is in the queue, now.
+        request_channel: where requests for the handlers are queued; notified of new responses.
+        processor_id: the processor's number.
+        endpoint: the listener that the processor serves.
+        selector: the processor's selector; unparked when the queue becomes non-empty.
+        recording: notified when a throttle ends.
+        send: makes the processor send the queued responses now.
     """
 
     def __init__(
@@ -269,9 +271,9 @@ class ResponseQueue:
         return len(self._batch)
 
     def put(self, request: Request) -> None:
-        """Add a request with its response, which leaves in the processor's next turn at the latest.
+        """Queue a request that has its response, to be sent in the processor's next turn or sooner.
 
-        It is dropped if the processor has ended, and has closed the connection.
+        The response is dropped if the processor has ended, which also closed the connection.
         """
         self.collect(request)
         if self._batch and not self._is_sent:
@@ -279,21 +281,22 @@ class ResponseQueue:
             self._outgoing.send_nowait(self._batch)
 
     def collect(self, request: Request) -> None:
-        """As :meth:`put`, for a handler that has the queue sent when it has drained the requests.
+        """Queue as :meth:`put` does, but leave the sending to the calling handler.
 
-        Such a batch is not sent through the memory channel, of which nothing would wait at the
-        other end: that would cost a twentieth of what a lone request takes.
+        The handler calls :meth:`RequestChannel.send_responses` once it has drained the requests.
+        The batch skips the memory channel, where nothing would be waiting to receive it: that
+        saves a twentieth of the cost of a lone request.
         """
         if self._is_closed:
             request.return_lease()
             return
         self._batch.append(request)
-        if len(self._batch) == 1:  # for those behind it, all of this is done already
+        if len(self._batch) == 1:  # later responses of the batch need no second notification
             self._request_channel.has_responses(self)
             self.selector.unpark()
 
     def take(self) -> list[Request]:
-        """Take all of them, in the order in which they were given."""
+        """Remove and return all queued requests, in the order their responses were given."""
         batch = self._batch
         if batch:
             self._batch = []
@@ -303,7 +306,7 @@ class ResponseQueue:
         return batch
 
     def close(self) -> None:
-        """Drop what is in it, and what will be put into it."""
+        """Drop all queued responses, and every response that is added later."""
         self._is_closed = True
         self._batch = []
         self._incoming.close()
@@ -313,15 +316,16 @@ class RequestChannel:
     """The bounded queue between processors and handlers.
 
     Args:
-        requests_max: how many requests may wait (``queued.max.requests``).
-        ns_per_wakeup_max: for how long a handler that was woken goes on with the next request, in
-            nanoseconds.
+        requests_max: the maximum number of queued requests (``queued.max.requests``).
+        ns_per_wakeup_max: for how long a woken handler keeps taking requests before it lets other
+            tasks run, in nanoseconds.
 
     Attributes:
-        idle_handlers: how many handlers wait for a batch; each of them counts itself.
-        looking_handlers: how many have emptied the batch, and look again before they wait.
-        incoming: where they wait.
-        requests: those that wait, the oldest first. This batch is what is sent to the handlers.
+        idle_handlers: the number of handlers waiting for a batch; each handler counts itself.
+        looking_handlers: the number of handlers that have emptied the batch and will check it
+            again before they wait.
+        incoming: the memory channel on which idle handlers wait.
+        requests: the queued requests, oldest first; this is the batch sent to the handlers.
     """
 
     def __init__(self, requests_max: int, ns_per_wakeup_max: int = 2_000_000) -> None:
@@ -338,74 +342,74 @@ class RequestChannel:
     def __len__(self) -> int:
         return len(self.requests)
 
-    # The processors' side.
+    # Called by processors.
 
     @property
     def room(self) -> int:
-        """How many requests fit in now; at least 1, of which a processor learns that it is full."""
+        """How many more requests fit; at least 1, so that a processor can find the queue full."""
         return max(1, self.requests_max - len(self.requests))
 
     def offer(self, request: Request) -> bool:
-        """Queue a request; False when the queue is full (then see :meth:`wake_when_free`)."""
+        """Queue a request. Returns False if the queue is full; then see :meth:`wake_when_free`."""
         if len(self.requests) >= self.requests_max:
             return False
         self.requests.append(request)
         return True
 
     def has_lone(self, is_wanted: Callable[[Request], bool]) -> bool:
-        """Whether one request waits, of a wanted kind, and a handler is free that is not woken."""
+        """Whether exactly one, wanted, request waits and an idle handler has not been woken yet."""
         if len(self.requests) != 1 or self._is_sent or not self.idle_handlers:
             return False
         return is_wanted(self.requests[0])
 
     def call_handler(self) -> None:
-        """Send the batch to the handlers, unless it is on its way or one is about to look at it."""
+        """Wake a handler for the batch, unless one was woken or is about to check it anyway."""
         if self.requests and not self._is_sent and not self.looking_handlers:
             self._is_sent = True
             self._outgoing.send_nowait(self.requests)
 
     @property
     def has_taker(self) -> bool:
-        """Whether requests wait, and a handler is free for them."""
+        """Whether requests are waiting and a handler is idle."""
         return bool(self.requests) and self.idle_handlers > 0
 
     def wake_when_free(self, wake: Callable[[], None]) -> None:
-        """Call ``wake``, once, when a handler has taken a request."""
+        """Call ``wake`` once, the next time a handler takes a request."""
         self._blocked[wake] = None
 
-    # The handlers' side.
+    # Called by handlers.
 
     def received(self) -> None:
-        """Note that a handler has the batch, and will empty it with :meth:`take`."""
+        """Record that a handler has received the batch and will empty it with :meth:`take`."""
         self._is_sent = False
 
     def wake_all_handlers(self) -> None:
-        """Wake every idle handler, to find out whether it is still wanted."""
+        """Wake every idle handler, so that surplus ones can end."""
         for _ in range(self._outgoing.statistics().tasks_waiting_receive):
             self._outgoing.send_nowait(deque())
 
     def take(self) -> Request | None:
-        """The oldest request, or None."""
+        """Remove and return the oldest request; None if there is none."""
         if not self.requests:
             return None
         request = self.requests.popleft()
         if self._blocked:
-            # All of them: one may have found room by itself meanwhile, and with it would go the
-            # wake-up that another needs.
+            # Wake all of them: a single wake-up could go to a processor that has found space by
+            # itself in the meantime, and be lost to the one that needs it.
             blocked, self._blocked = self._blocked, {}
             for wake in blocked:
                 wake()
         return request
 
     def has_responses(self, queue: ResponseQueue) -> None:
-        """Note that a response queue is not empty any more."""
+        """Record that a response queue has become non-empty."""
         self._answered.append(queue)
 
     def send_responses(self) -> None:
-        """Have the processors send what they were given so far, and not in their next turns only.
+        """Make the processors send all queued responses now rather than in their next turns.
 
-        A handler calls this when it has drained the queue: the responses leave a pass of the
-        scheduler earlier, 6 of the 45 µs that a lone request takes.
+        A handler calls this when it has drained the queue. The responses are sent one scheduler
+        pass earlier, which saves 6 of the 45 µs that a lone request takes.
         """
         answered = self._answered
         while answered:

@@ -1,7 +1,7 @@
 """Kafka's selector metrics of the processors: connections, bytes, frames, polls, authentications.
 
-(Kafka: Selector.SelectorMetrics.) Made of numbers that processors keep anyway, by listener and
-processor.
+(Kafka: Selector.SelectorMetrics.) Computed from the counters that processors keep anyway, by
+listener and processor.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``trionet.serve()``: the SocketServer for any request/response protocol, in one call."""
+"""``trionet.serve()``: run a server for any request/response protocol with one call."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from .server_statistics import ServerStatistics
 from .socket_server import SocketServer
 
 Answer = Frame | Send | CloseConnection | None
-"""What a handler answers: a payload, a Send of one whole frame, nothing, or the end."""
+"""A handler's result: a payload, a Send of one whole frame, a close, or no response."""
 
 ServeHandler = Callable[[Request], Awaitable[Answer]]
-"""``async (request) -> answer``; ``num_io_threads`` of them run at a time."""
+"""``async (request) -> response``; up to ``num_io_threads`` calls run concurrently."""
 
 
 class Served:
-    """A server that runs: a sequence of the endpoints it is bound to, and what can be done with it.
+    """A running server: a sequence of its bound endpoints, with methods to inspect and stop it.
 
     Attributes:
-        server: the SocketServer itself.
+        server: the underlying SocketServer.
     """
 
     def __init__(self, server: SocketServer) -> None:
@@ -45,13 +45,13 @@ class Served:
         return self.server.endpoints[index]
 
     def statistics(self) -> ServerStatistics:
-        """What it did and holds at this moment."""
+        """Return the current totals and queue sizes of the server."""
         return self.server.statistics()
 
     async def stop(self) -> None:
-        """Stop gracefully: answers that are owed leave, then every connection is closed.
+        """Stop gracefully: send all pending responses, then close every connection.
 
-        If this wait is cancelled the server goes on stopping.
+        If this wait is cancelled the server continues to stop.
         """
         await self.server.stop()
 
@@ -68,30 +68,30 @@ async def serve(
 ) -> None:
     """Serve a request/response protocol until stopped or cancelled.
 
-    Connections have one request out at a time: the next one is read when the answer has left, so
-    that a peer which sends faster than it is answered waits in TCP.
+    A connection has one request in progress at a time: the next one is read after the response has
+    been sent. A peer that sends faster than it gets responses is slowed down by TCP flow control.
 
     Args:
-        handler: answers one request: with the payload of the answer (bytes or bytearray), a
-            :class:`Send` of one whole frame (files included), ``None`` for a request that has no
-            answer, or a :class:`CloseConnection`. An exception closes that connection, with the
-            reason HANDLER_FAILED, and is logged. Held up, it holds up one of
+        handler: handles one request. Returns the payload of the response (bytes or bytearray), a
+            :class:`Send` of one whole frame (which may include files), ``None`` for a request
+            without a response, or a :class:`CloseConnection`. An exception closes the connection
+            with the reason HANDLER_FAILED, and is logged. While a call waits, it occupies one of
             ``config.num_io_threads``.
-        endpoints: where to listen, such as ``"PLAINTEXT://127.0.0.1:0"``; port 0 takes a free one.
-            A listener is named by its protocol, or has a name of its own in ``security``.
+        endpoints: the endpoints to listen on, such as ``"PLAINTEXT://127.0.0.1:0"``; port 0 selects
+            a free port. A listener's name is its protocol, or a key of ``security``.
         dialect: the framing; by default Kafka's, a 32-bit size before each frame.
         config: limits and sizes.
-        security: by listener name, TLS and authentication.
-        network: where connections come from; see :class:`trionet.testing.MemoryNetwork`.
-        task_status: reports a :class:`Served` when connections are accepted.
+        security: TLS and authentication by listener name.
+        network: provides the sockets; see :class:`trionet.testing.MemoryNetwork`.
+        task_status: reports a :class:`Served` once connections are accepted.
 
     Raises:
-        ConfigError: there is no endpoint, one or a limit is not allowed, a listener has not the
-            security that its protocol stands for, or something is set for none of them.
+        ConfigError: there is no endpoint, an endpoint or a limit is not allowed, a listener lacks
+            the security that its protocol requires, or a setting names an unknown listener.
         OSError: an endpoint cannot be bound.
 
-    Cancellation closes every connection at once and leaves no socket; :meth:`Served.stop` lets the
-    answers that are owed leave first.
+    Cancellation closes every connection and listening socket at once; :meth:`Served.stop` sends all
+    pending responses first.
     """
 
     async def answer(request: Request) -> Response:
@@ -103,13 +103,13 @@ async def serve(
         if isinstance(result, (Send, CloseConnection)):
             return result
         raise TypeError(
-            f"the handler answered with {type(result).__name__}; allowed: bytes, bytearray, Send,"
+            f"the handler returned {type(result).__name__}; allowed: bytes, bytearray, Send,"
             " CloseConnection or None"
         )
 
     secured = {name.upper(): each for name, each in (security or {}).items()}
     protocols = {name: each.security_protocol for name, each in secured.items()}
-    # The names of protocols stand for them, whatever is given as their security.
+    # A protocol's name always means that protocol, whatever security is given for it.
     protocols |= SecurityProtocol.__members__
     parsed = [
         Endpoint.parse(each, protocols) if isinstance(each, str) else each for each in endpoints

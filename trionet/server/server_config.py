@@ -13,7 +13,7 @@ from ..net.readiness import ReadinessKind
 from .connection_limits import ListenerLimits, ServerLimits
 from .creation_rate import WINDOW_SECONDS, WINDOWS
 
-# The kernel takes no larger number for a size of a buffer or a backlog.
+# The kernel accepts no larger number for the size of a buffer or a backlog.
 _INT_MAX: Final = 2**31 - 1
 
 _Validator = Callable[[Any, "attrs.Attribute[Any]", Any], None]
@@ -24,7 +24,7 @@ def _refuse(name: str, value: object, allowed: str) -> ConfigError:
 
 
 def _from(lowest: int, highest: float = math.inf, *, or_else: int | None = None) -> _Validator:
-    """Checks that a number is in a range, or the one that stands for something else."""
+    """Return a validator: a number must be in the range, or equal to ``or_else``."""
     allowed = f"{lowest} or more" if highest == math.inf else f"{lowest} to {highest}"
     if or_else is not None:
         allowed = f"{or_else}, or {allowed}"
@@ -47,8 +47,8 @@ def _check_seconds(_: Any, field: attrs.Attribute[Any], seconds: float) -> None:
         raise _refuse(field.name, seconds, "above 0, and finite")
 
 
-# Kafka has the names of listeners in upper case, and so have endpoints. attrs reads the type of a
-# field off its converter, so that one for all values would not do.
+# Kafka writes listener names in upper case, and so do endpoints. attrs derives the type of a field
+# from its converter, so a single converter for all values is not possible.
 
 
 def _threads_by_listener(counts: Mapping[str, int]) -> dict[str, int]:
@@ -69,29 +69,29 @@ _buffer_size = _from(1, _INT_MAX, or_else=-1)
 
 @attrs.frozen(kw_only=True)
 class ServerConfig:
-    """Kafka's settings of the network layer; the names are its keys with dots as underscores.
+    """Kafka's settings of the network layer, named as its keys with underscores for dots.
 
     Attributes:
-        node_id: shown in log lines and task names.
-        num_network_threads: processors per listener. They share one loop: more of them divide
-            connections, they add no parallelism.
+        node_id: appears in log lines and task names.
+        num_network_threads: the number of processors per listener. They share one loop: more of
+            them divide the connections, but add no parallelism.
         listener_network_threads: the same for single listeners, by name in any case (KIP-788).
-        num_io_threads: handler tasks.
-        queued_max_requests: requests that may wait for a handler.
-        queued_max_request_bytes: memory of all requests above 4 KB together; -1 for no limit.
-        socket_request_max_bytes: largest request.
-        socket_send_buffer_bytes: -1 leaves the system's default.
-        socket_receive_buffer_bytes: -1 leaves the system's default.
-        socket_listen_backlog_size: connections that the kernel keeps before they are accepted.
-        connections_max_idle_ms: how long a connection may be unused; -1 for ever.
-        authentication_timeout_ms: how long a TLS handshake and a SASL exchange may take together.
-        limits: how many connections, and how many a second: of the server and of an address.
-        listener_limits: the same for single listeners, by name.
-        protected_listener: the listener between brokers, which others make room for.
-        quota_window_num: windows in which connections a second are counted.
-        quota_window_size_seconds: how long one of them is.
+        num_io_threads: the number of handler tasks.
+        queued_max_requests: the maximum number of requests waiting for a handler.
+        queued_max_request_bytes: the memory of all requests above 4 KB together; -1 for no limit.
+        socket_request_max_bytes: the size of the largest request.
+        socket_send_buffer_bytes: the socket send buffer; -1 for the system's default.
+        socket_receive_buffer_bytes: the socket receive buffer; -1 for the system's default.
+        socket_listen_backlog_size: how many connections the kernel queues until they are accepted.
+        connections_max_idle_ms: how long a connection may be unused; -1 for no limit.
+        authentication_timeout_ms: the limit for a TLS handshake plus a SASL exchange.
+        limits: limits on connections and their creation rate, of the server and of addresses.
+        listener_limits: the same limits of single listeners, by name.
+        protected_listener: the listener between brokers, exempt from the limits of the server.
+        quota_window_num: the number of windows over which connection rates are measured.
+        quota_window_size_seconds: the length of such a window.
         times_connections: measure ``network_thread_ns`` of every request.
-        readiness: which readiness backend to use; None takes the best of this system.
+        readiness: the readiness backend; None for the best one of this system.
 
     Raises:
         ConfigError: a number is not allowed.
@@ -122,10 +122,10 @@ class ServerConfig:
     readiness: ReadinessKind | None = None
 
     def check_names(self, listeners: Sequence[str]) -> None:
-        """Check that what is set for single listeners is for some of these.
+        """Check that settings of single listeners name existing listeners.
 
         Raises:
-            ConfigError: there is none of a name.
+            ConfigError: a setting names an unknown listener.
         """
         protected = [self.protected_listener] if self.protected_listener is not None else []
         for field, named in (
@@ -136,7 +136,7 @@ class ServerConfig:
             for name in named:
                 if name not in listeners:
                     raise ConfigError(
-                        f"{field} names {name}, which is none of the listeners; allowed:"
+                        f"{field} names {name}, which is not one of the listeners; allowed:"
                         f" {', '.join(listeners)}"
                     )
 

@@ -1,4 +1,4 @@
-"""All that is measured of one SocketServer: its collectors, its lists, its state in a few words."""
+"""The metrics of one SocketServer: collectors, lists of a snapshot, and a state summary."""
 
 from __future__ import annotations
 

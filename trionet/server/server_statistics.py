@@ -1,4 +1,4 @@
-"""What a server did and holds: the numbers of its processors, of those that have ended too."""
+"""Statistics of a server: totals and current sizes, including processors that have ended."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from .processor_counts import ProcessorCounts
 
 @attrs.frozen
 class ServerStatistics:
-    """What the server did and holds at one moment.
+    """Totals and current sizes of a server at one moment.
 
     Attributes:
         connections: open connections.
-        connections_created: connections ever set up.
-        requests: requests ever received.
-        responses: answers whose last byte was given to the kernel.
-        bytes_received: payload and framing bytes read, in all.
-        bytes_sent: payload and framing bytes written, in all.
+        connections_created: connections set up so far.
+        requests: requests received so far.
+        responses: responses whose last byte was passed to the kernel.
+        bytes_received: payload and framing bytes read so far.
+        bytes_sent: payload and framing bytes written so far.
         request_queue_size: requests waiting for a handler.
-        response_queue_size: answers waiting for their processor.
-        request_queue_full: how often a processor had to stop reading.
-        unexpected_errors: what failed outside the step of a channel, and was logged.
-        closed: connections that ended, by reason.
+        response_queue_size: responses waiting for their processor.
+        request_queue_full: how often a processor stopped reading because the queue was full.
+        unexpected_errors: errors outside the step of a channel; logged, at most one per second.
+        closed: closed connections, by reason.
     """
 
     connections: int
@@ -43,7 +43,7 @@ class ServerStatistics:
 
     @classmethod
     def of(cls, processor: ProcessorCounts) -> ServerStatistics:
-        """What one processor has done so far and holds now."""
+        """Return the statistics of one processor."""
         return cls(
             connections=processor.connection_count,
             connections_created=processor.connections_created,
@@ -60,7 +60,7 @@ class ServerStatistics:
 
 
 def combined(parts: Sequence[ServerStatistics]) -> ServerStatistics:
-    """What several processors or servers did and hold, in all."""
+    """Return the sums over several processors or servers."""
     closed: Counter[CloseReason] = Counter()
     for each in parts:
         closed.update(each.closed)

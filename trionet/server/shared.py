@@ -1,4 +1,4 @@
-"""What the processors of one server have in common."""
+"""The objects that all processors of one server share."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from .request_channel import RequestChannel
 
 @attrs.frozen(kw_only=True)
 class Shared:
-    """What the processors of a server share, and the limits that they all have.
+    """The objects that all processors of a server share.
 
     Attributes:
-        request_channel: where receives go.
-        handler: answers requests.
-        never_waits: whether it answers a request, or puts it off, without waiting for anything.
-        quotas: count connections, and say when one must make room.
-        closed_connections: remembers the last ones that ended.
-        times: what requests are timed in as long as nobody says better.
-        log: where the server's lines go, with its prefix.
-        faults: counts and logs what fails outside the step of a channel.
-        recording: keeps requests that are over and connections that closed.
+        request_channel: the queue of received requests.
+        handler: handles requests.
+        never_waits: whether the handler is certain to return from a request without waiting.
+        quotas: counts connections, and decides when one must be closed.
+        closed_connections: the most recently closed connections.
+        times: the times of requests that no handler assigns to a kind.
+        log: the server's log, which adds its prefix.
+        faults: counts and logs errors outside the step of a channel.
+        recording: receives completed requests and closed connections.
     """
 
     request_channel: RequestChannel
@@ -43,5 +43,5 @@ class Shared:
     recording: Recording
 
     def log_channel_error(self, channel: Channel, error: Exception) -> None:
-        """Log what nothing but a bug can have raised in one channel's step."""
+        """Log an error in a channel's step that only a bug can have caused."""
         self.log.warning("unexpected error on %s; closing it", channel.id, exc_info=error)

@@ -1,7 +1,7 @@
-"""The lists of a snapshot: open connections, those that closed last, log lines; page by page.
+"""The lists of a snapshot, in pages: open connections, recently closed ones and log lines.
 
-A page begins with the newest row. The number of its last row asks for the next page, so that what
-comes meanwhile moves nothing from one page to another.
+A page starts with the newest row. The next page is requested with the number of the last row, so
+that new rows do not shift rows between pages.
 """
 
 from __future__ import annotations

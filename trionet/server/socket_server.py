@@ -1,8 +1,8 @@
-"""Listeners, processors, request channel and handlers under one nursery: start, serve, stop.
+"""The server: listeners, processors, request channel and handlers under one nursery.
 
-(Kafka: SocketServer.) Start: bind every listener, run the processors, then the acceptors, then
-report ``started``. Graceful stop: no more accepting and reading, answers that are owed leave, the
-channels close. Cancellation is the ungraceful stop, and leaves no socket open either.
+(Kafka: SocketServer.) A start binds every listener, runs the processors, then the acceptors, and
+then reports ``started``. A graceful stop ends accepting and reading, sends all pending responses,
+and closes the channels. Cancellation stops at once; it leaves no socket open either.
 """
 
 from __future__ import annotations
@@ -46,27 +46,27 @@ class SocketServer:
 
     Args:
         handler: ``async (request) -> response``; see :mod:`trionet.server.request_channel`.
-            Returning None means that ``request.respond(response)`` is called later, by anyone.
-        endpoints: where to listen; port 0 takes a free one.
+            Returning None means that ``request.respond(response)`` is called later, from any task.
+        endpoints: the endpoints to listen on; port 0 selects a free port.
         config: limits and sizes.
-        security: by listener name, what goes before the requests of its connections; plaintext
-            without authentication where there is none.
-        dialect: how frames are marked on the wire.
-        network: where connections come from.
-        recorder: is told of requests that are over and connections that closed.
-        never_waits: whether the handler is certain to come back from a request without a single
-            checkpoint; a processor may then have it answer there and then.
+        security: TLS and authentication by listener name; listeners without an entry use
+            plaintext without authentication.
+        dialect: the framing on the wire.
+        network: provides the sockets.
+        recorder: notified of completed requests and closed connections.
+        never_waits: whether the handler is certain to return from a request without a
+            checkpoint; a processor may then call the handler directly.
 
     Raises:
-        ConfigError: there is no listener, two have the same name, one has not the security that
-            its protocol stands for, security or a setting is given for none of them, or a limit is
-            not allowed.
+        ConfigError: there is no listener, two have the same name, one lacks the security that its
+            protocol requires, security or a setting names an unknown listener, or a limit is not
+            allowed.
 
     Attributes:
-        endpoints: where it listens, with the bound ports once it runs.
-        quotas: who may connect; its limits can be changed while the server runs.
-        closed_connections: those that ended last.
-        times: of requests that nobody times by kind.
+        endpoints: the endpoints it listens on, with the bound ports once it runs.
+        quotas: the connection quotas; their limits can be changed while the server runs.
+        closed_connections: the connections that closed most recently.
+        times: the times of requests that are not measured by kind.
         pool: the memory of large requests; None for no limit.
     """
 
@@ -85,17 +85,17 @@ class SocketServer:
         self.endpoints = list(endpoints)
         names = [endpoint.listener_name for endpoint in endpoints]
         if not names:
-            raise ConfigError("there is no endpoint to listen on; allowed: one or more")
+            raise ConfigError("no endpoint to listen on; give at least one")
         if len(set(names)) < len(names):
-            raise ConfigError(f"listeners {', '.join(names)}: each needs a name of its own")
+            raise ConfigError(f"listeners {', '.join(names)}: each needs a unique name")
         self._security = dict(security or {})
         for name in self._security.keys() - names:
-            raise ConfigError(f"security is given for {name}, which is none of the listeners")
+            raise ConfigError(f"security is given for {name}, which is not one of the listeners")
         for endpoint in endpoints:
             self._security.get(endpoint.listener_name, PLAINTEXT).check(endpoint)
         config.check_names(names)
         self.request_channel = RequestChannel(config.queued_max_requests)
-        if network.is_virtual:  # where nothing may depend on how fast the machine is
+        if network.is_virtual:  # nothing may depend on the speed of the machine
             self.request_channel.ns_per_wakeup_max = 2**62
         self.closed_connections = ClosedConnections()
         self.times = RequestTimes("")
@@ -126,13 +126,13 @@ class SocketServer:
             recording=Recording(recorder, self.faults),
         )
         self._listeners: dict[str, Acceptor] = {}
-        self._running: list[Processor] = []  # until they have closed what they had
-        # In all, of those that ran: there may be many of them.
+        self._running: list[Processor] = []  # including those that are closing their channels
+        # Totals of the processors that have ended; there may be many of them.
         self._ended = combined([])
         self._processor_ids = itertools.count()
         self._handlers: HandlerPool | None = None
         self._nursery: trio.Nursery | None = None
-        self._change = trio.Lock()  # changes while it runs happen one after the other
+        self._change = trio.Lock()  # serializes changes while the server runs
         self._has_begun = False
         self._stop_requested = trio.Event()
         self._stopped = trio.Event()
@@ -145,16 +145,16 @@ class SocketServer:
     ) -> None:
         """Serve until :meth:`stop` or cancellation.
 
-        Reports ``started`` with the bound endpoints once connections are accepted; one that was
-        stopped before binds none, and returns.
+        Reports ``started`` with the bound endpoints once connections are accepted. If the server
+        was stopped before, this binds none and returns.
 
         Args:
-            ready: by name, the event that a listener waits for before it is bound; those without
-                one do not wait (Kafka: enableRequestProcessing, KIP-801).
-            task_status: gets the list that :attr:`endpoints` is.
+            ready: by listener name, an event to wait for before the listener is bound; listeners
+                without an event are bound at once (Kafka: enableRequestProcessing, KIP-801).
+            task_status: receives the list :attr:`endpoints`.
 
         Raises:
-            ConfigError: there is no listener of a name in ``ready``.
+            ConfigError: ``ready`` names an unknown listener.
             OSError: a listener cannot be bound.
         """
         late = self._take_late(ready or {})
@@ -191,11 +191,11 @@ class SocketServer:
             self._stopped.set()
 
     async def stop(self) -> None:
-        """Stop gracefully: owed answers leave, then every channel is closed.
+        """Stop gracefully: send all pending responses, then close every channel.
 
-        A server that has not begun to run never will.
+        A server that is not running yet will not start any more.
 
-        If this wait is cancelled the server goes on stopping; cancel :meth:`run` to end it at
+        If this wait is cancelled the server continues to stop; cancel :meth:`run` to end it at
         once.
         """
         self._stop_requested.set()
@@ -205,11 +205,11 @@ class SocketServer:
 
     @property
     def processors(self) -> list[Processor]:
-        """Those that serve connections now, of all listeners."""
+        """The active processors of all listeners."""
         return [each for listener in self._listeners.values() for each in listener.processors]
 
     def handler_seconds(self) -> float:
-        """For how long there were handler tasks since the start, in all (num.io.threads)."""
+        """The total run time of all handler tasks since the start (num.io.threads)."""
         return self._handlers.available_seconds() if self._handlers is not None else 0.0
 
     def statistics(self) -> ServerStatistics:
@@ -221,14 +221,14 @@ class SocketServer:
         )
 
     def close_connection(self, id: str, detail: str = "") -> bool:
-        """Close one connection now, whatever it is doing (LOCAL_CLOSE).
+        """Close one connection now, whatever its state (LOCAL_CLOSE).
 
         Args:
             id: its connection id.
-            detail: who wants it closed; told with the reason.
+            detail: what requested the close; reported with the reason.
 
         Returns:
-            Whether it was there.
+            Whether the connection was found.
         """
         for processor in self.processors:
             channel = processor.selector.channels.get(id)
@@ -241,18 +241,18 @@ class SocketServer:
     # Changes while it runs.
 
     async def resize_processors(self, count: int, listener_name: str | None = None) -> None:
-        """Have ``count`` processors per listener, or for one of them (``num.network.threads``).
+        """Change the number of processors per listener (``num.network.threads``).
 
-        Fewer: connections of those that end are closed, when the answers that they wait for have
-        left or did not come for a second.
+        When the number is reduced, the connections of the surplus processors are closed after
+        their pending responses have been sent, or after one second.
 
         Args:
-            count: 1 or more; from half to twice of what there is, as in Kafka.
-            listener_name: None for all that have no number of their own.
+            count: 1 or more; between half and twice the current number, as in Kafka.
+            listener_name: the listener to change; None for all without a number of their own.
 
         Raises:
             ConfigError: the number is not allowed; nothing was changed.
-            LocalProtocolError: there is no such listener, or the server does not run.
+            LocalProtocolError: there is no such listener, or the server is not running.
         """
         own = self.config.listener_network_threads
         async with self._change:
@@ -270,11 +270,13 @@ class SocketServer:
                 await listener.resize(count)
 
     def resize_handlers(self, count: int) -> None:
-        """Have ``count`` handler tasks (``num.io.threads``); within half and twice, as in Kafka.
+        """Change the number of handler tasks (``num.io.threads``).
+
+        As in Kafka, the new number must be between half and twice the current one.
 
         Raises:
             ConfigError: the number is not allowed.
-            LocalProtocolError: the server does not run.
+            LocalProtocolError: the server is not running.
         """
         if self._handlers is None or self._nursery is None:
             raise LocalProtocolError("the server does not run")
@@ -284,31 +286,29 @@ class SocketServer:
     async def add_listener(
         self, endpoint: Endpoint, security: ListenerSecurity = PLAINTEXT
     ) -> Endpoint:
-        """Listen on another endpoint.
-
-        Cancelled, it does not.
+        """Listen on another endpoint; if cancelled, the listener is not added.
 
         Returns:
             The endpoint with the bound port.
 
         Raises:
-            ConfigError: ``security`` is not what the endpoint's protocol stands for.
-            LocalProtocolError: there is a listener of that name, or the server does not run.
-            OSError: it cannot be bound.
+            ConfigError: ``security`` does not match the endpoint's protocol.
+            LocalProtocolError: there is a listener of that name, or the server is not running.
+            OSError: the endpoint cannot be bound.
         """
         name = endpoint.listener_name
         async with self._change:
             self._running_nursery()
             security.check(endpoint)
             if name in self._listeners:
-                raise LocalProtocolError(f"there is a listener {name} already")
+                raise LocalProtocolError(f"listener {name} already exists")
             sock = self._bind_one(endpoint)
             bound = endpoint.with_port(sock.getsockname()[1])
             self._security[name] = security
             try:
                 listener = await self._start_listener(bound, sock)
                 listener.start_accepting()
-            except BaseException:  # cancelled, or the server ends: it was never asked for
+            except BaseException:  # cancelled, or the server is stopping: undo everything
                 sock.close()
                 if name in self._listeners:
                     self._listeners.pop(name).end_processors()
@@ -319,12 +319,12 @@ class SocketServer:
             return bound
 
     async def remove_listener(self, listener_name: str) -> None:
-        """Close a listener and its connections; the others are not disturbed.
+        """Close a listener and its connections; other listeners are not affected.
 
         Cancelled, it does so all the same.
 
         Raises:
-            LocalProtocolError: there is none of that name.
+            LocalProtocolError: there is no listener of that name.
         """
         async with self._change:
             listener = self._listeners.pop(listener_name, None)
@@ -338,10 +338,10 @@ class SocketServer:
     # Parts of the start and the stop.
 
     def _take_late(self, ready: Mapping[str, trio.Event]) -> list[tuple[Endpoint, trio.Event]]:
-        """Take the listeners that wait for an event out of those that open at once."""
+        """Remove from ``endpoints`` the listeners that wait for an event, and return these."""
         names = [endpoint.listener_name for endpoint in self.endpoints]
         for name in ready.keys() - names:
-            raise ConfigError(f"ready names {name}, which is none of the listeners")
+            raise ConfigError(f"ready names {name}, which is not one of the listeners")
         waiting = [each for each in self.endpoints if each.listener_name in ready]
         self.endpoints = [each for each in self.endpoints if each not in waiting]
         return [(endpoint, ready[endpoint.listener_name]) for endpoint in waiting]
@@ -352,7 +352,7 @@ class SocketServer:
         await self.add_listener(endpoint, security)
 
     def _bind(self, listening: list[ListeningSocket]) -> None:
-        """Bind every listener; those before one that fails are in ``listening`` all the same."""
+        """Bind every listener. If one fails, ``listening`` has the sockets bound before it."""
         for index, endpoint in enumerate(self.endpoints):
             sock = self._bind_one(endpoint)
             listening.append(sock)
@@ -366,7 +366,10 @@ class SocketServer:
         )
 
     async def _start(self, nursery: trio.Nursery, listening: list[ListeningSocket]) -> None:
-        """Processors first, so that an accepted connection always has one (KAFKA-6893)."""
+        """Start handlers, processors and then acceptors.
+
+        In this order an accepted connection always has a processor (KAFKA-6893).
+        """
         await trio.lowlevel.checkpoint()
         config = self.config
         self._handlers = HandlerPool(
@@ -418,7 +421,7 @@ class SocketServer:
         *,
         task_status: trio.TaskStatus[Processor],
     ) -> None:
-        """Run a processor; reports it when connections can be handed over."""
+        """Run a processor; reports it as started once it can be given connections."""
         shared, config = self._shared, self.config
         async with (
             self._network.open_readiness(config.readiness) as readiness,
@@ -443,16 +446,16 @@ class SocketServer:
                 self._running.remove(processor)
                 ended = attrs.evolve(ServerStatistics.of(processor.counts), response_queue_size=0)
                 self._ended = combined([self._ended, ended])
-                own.cancel_scope.cancel(reason="its processor has ended")
+                own.cancel_scope.cancel(reason="the processor has ended")
 
     def _running_nursery(self) -> trio.Nursery:
-        """Not when the server begins to end: it may be closed whenever somebody looks again."""
+        """The server's nursery; raises once the server is stopping, as it may close any time."""
         if self._nursery is None:
             raise LocalProtocolError("the server does not run")
         return self._nursery
 
     async def _drain(self) -> None:
-        """Wait until every request that was received has had its answer written."""
+        """Wait until the response to every received request has been sent."""
         async with trio.open_nursery() as nursery:
             for processor in self.processors:
                 nursery.start_soon(processor.drain)
@@ -463,17 +466,18 @@ class SocketServer:
 
 
 def check_resize(key: str, old: int, new: int) -> None:
-    """Kafka's bounds for a change while the server runs; half of an odd number is rounded down.
+    """Check a new thread count against Kafka's bounds for a change in a running server.
 
-    (Kafka: DynamicThreadPool.)
+    (Kafka: DynamicThreadPool.) It must be between half the current count, rounded down, and twice
+    the current count.
 
     Args:
-        key: what is changed, for the error.
-        old: how many there are.
-        new: how many there are to be; as many as there are is always allowed.
+        key: the setting, for the error message.
+        old: the current count.
+        new: the new count; the current count is always allowed.
 
     Raises:
-        ConfigError: it is not allowed.
+        ConfigError: the new count is not allowed.
     """
     lowest, highest = max(1, old // 2), 2 * old
     if not lowest <= new <= highest:
