@@ -3,14 +3,13 @@ from __future__ import annotations
 import ast
 import struct
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from protocol.generator import coverage
 from support.brokers import close_reasons, settled
 from support.client import connect, encode_request
 from trionet import Broker, open_broker
-from trionet.broker import handlers
 from trionet.broker.served import APIS
 from trionet.net.close_reason import CloseReason
 from trionet.protocol import error_codes
@@ -241,10 +240,10 @@ def test_handlers_that_are_said_not_to_wait_cannot() -> None:
     for api in APIS:
         if not api.never_waits:
             continue
-        source = Path(handlers.__path__[0]) / f"{api.handle.__module__.split('.')[-1]}.py"
+        source = coverage.handler_source(api.key).read_text("utf-8")
         [handle] = [
             node
-            for node in ast.parse(source.read_text("utf-8")).body
+            for node in ast.parse(source).body
             if isinstance(node, ast.AsyncFunctionDef) and node.name == "handle"
         ]
         waits = (ast.Await, ast.AsyncFor, ast.AsyncWith)

@@ -160,14 +160,23 @@ def _module(name: str) -> str:
 def _served() -> dict[int, tuple[int, int, str]]:
     """Of each API that is served: the lowest and the highest version, and its gaps."""
     return {
-        api.key: (api.min_version, api.max_version, gaps(_docstring(api.handle.__module__)))
+        api.key: (api.min_version, api.max_version, gaps(_docstring(handler_source(api.key))))
         for api in served.APIS
     }
 
 
-def _docstring(module: str) -> str:
+def handler_source(key: int) -> Path:
+    """The file of an API's handler, which is called like that of its messages.
+
+    Not by the handler's ``__module__``: that of a compiled function is None.
+    """
+    if key == api_keys.API_VERSIONS:
+        return PACKAGE / "broker/advertised_apis.py"
+    return PACKAGE / f"broker/handlers/{APIS[key][0]}.py"
+
+
+def _docstring(path: Path) -> str:
     """That of a module, from its source: compiled, it has none."""
-    path = PACKAGE.parent / f"{module.replace('.', '/')}.py"
     return ast.get_docstring(ast.parse(path.read_text("utf-8"))) or ""
 
 
