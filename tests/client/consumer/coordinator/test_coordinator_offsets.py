@@ -51,6 +51,22 @@ async def test_a_partition_goes_on_where_the_group_has_committed(
         assert {T0: OffsetAndMetadata(7, "note", 3), T1: None} == found
 
 
+async def test_a_committed_offset_keeps_its_metadata_while_nothing_is_read(
+    autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
+) -> None:
+    """Neither the regular commit of who goes on there, nor that at the end, replaces it."""
+    for _ in range(2):
+        async with open_member(broker, network, auto_commit_seconds=5) as member:
+            await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+            await member.coordinator.commit({T0: OffsetAndMetadata(7, "note")})
+    async with open_member(broker, network, auto_commit_seconds=5) as member:
+        await member.read(lambda: bool(member.has and not member.subscription.initializing()))
+        await trio.sleep(6)
+
+        assert FetchPosition(7, -1) == member.subscription.position(T0)
+        assert {T0: OffsetAndMetadata(7, "note")} == await member.coordinator.committed([T0])
+
+
 async def test_who_seeks_when_told_of_partitions_goes_on_there(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker
 ) -> None:

@@ -91,6 +91,14 @@ class Commits:
             else:
                 settled.update(new)
 
+    def begin_at(self, partition: TopicPartition) -> None:
+        """The position of this partition is the one that the group has committed.
+
+        Until the user has finished with more, nothing is to be committed by itself: it would cost a
+        request after each rebalance, and replace the metadata that came with the offset.
+        """
+        self._settled[partition] = self._finished()[partition]
+
     async def commit_regularly(self, seconds: float) -> None:
         """Commit what is finished again and again, until cancelled."""
         while True:

@@ -357,6 +357,7 @@ class ConsumerCoordinator:
             epoch = NO_EPOCH if committed.leader_epoch is None else committed.leader_epoch
             position = FetchPosition(committed.offset, epoch)
             self._subscription.seek(partition, position, is_valid=epoch == NO_EPOCH)
+            self._commits.begin_at(partition)
 
     # Offsets.
 
