@@ -79,12 +79,12 @@ def test_only_lists_are_appended_to_and_subtracted_from(operation: int) -> None:
 @pytest.mark.parametrize(
     ("operations", "what"),
     [
-        ([("a", SET, "1"), ("b", SET, "1"), ("a", DELETE, None)], "a: each key may come once"),
-        ([("a", SET, None)], "a: a value is missing"),
-        ([("policies", APPEND, None)], "policies: a value is missing"),
-        ([("policies", SUBTRACT, None)], "policies: a value is missing"),
-        ([("a", 4, "1")], "a: there is no operation 4"),
-        ([("a", -1, "1")], "a: there is no operation -1"),
+        ([("a", SET, "1"), ("b", SET, "1"), ("a", DELETE, None)], "a: duplicate key"),
+        ([("a", SET, None)], "a: the value is missing"),
+        ([("policies", APPEND, None)], "policies: the value is missing"),
+        ([("policies", SUBTRACT, None)], "policies: the value is missing"),
+        ([("a", 4, "1")], "a: unknown operation 4"),
+        ([("a", -1, "1")], "a: unknown operation -1"),
     ],
 )
 def test_what_can_be_nothing_is_refused_as_a_whole(operations: list[Operation], what: str) -> None:

@@ -87,7 +87,7 @@ async def test_the_log_says_which_versions_are_served(caplog: pytest.LogCaptureF
         await client.receive_to_end()
 
         assert {CloseReason.UNSUPPORTED_VERSION: 1} == await close_reasons(broker)
-        assert "Produce version 14 was asked for; served: 0 to 13" in caplog.text
+        assert "Produce version 14 is not served; served versions: 0 to 13" in caplog.text
 
 
 async def test_every_advertised_version_has_codecs() -> None:

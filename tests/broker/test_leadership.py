@@ -145,8 +145,8 @@ def test_a_leader_moves_once() -> None:
 @pytest.mark.parametrize(
     ("key", "node", "message"),
     [
-        (9, 1, "there is no partition 9"),
-        (0, 7, "there is no node 7; allowed: 1, 2, 3"),
+        (9, 1, "partition 9 does not exist"),
+        (0, 7, "node 7 does not exist; allowed: 1, 2, 3"),
         (0, 3, "node 3 is no replica of 0; allowed: 1, 2"),
         (0, 2, "node 2 is stopped; allowed: 1"),
     ],

@@ -1,9 +1,9 @@
-"""The broker's configuration: Kafka's keys and defaults, checked as a whole before anything starts.
+"""The broker's configuration: Kafka's keys and defaults, validated before anything starts.
 
-A key is applied, Kafka's but without meaning on one node, Kafka's but not applied by this version,
-or unknown. The first three are accepted; :attr:`BrokerConfig.without_meaning` and
-:attr:`BrokerConfig.not_applied` are for the start log. An unknown one is an error that names the
-nearest known key.
+A key is either applied, or has no effect on a single node, or is not applied by this version, or is
+unknown. The first three are accepted; :attr:`BrokerConfig.without_meaning` and
+:attr:`BrokerConfig.not_applied` are logged at the start. An unknown key is an error that names the
+most similar known one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ BROKER_KEYS: dict[str, Row] = {
 _ONE_NODE_KEYS = frozenset(row[0] for row in (*ONE_NODE, *DYNAMIC_ONLY))
 _APPLIED_KEYS = frozenset(row[0] for row in (*APPLIED, *OURS))
 
-# What classes plugged into Kafka are given: no one knows their types, so they stay hidden.
+# Settings of classes plugged into Kafka. Their types are unknown, so their values are redacted.
 _PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
 _REMOVED = ("zookeeper.", "inter.broker.protocol.version", "log.message.format.version")
 
@@ -36,9 +36,9 @@ _REMOVED = ("zookeeper.", "inter.broker.protocol.version", "log.message.format.v
 class BrokerConfig:
     """An immutable, valid configuration; ``config[key]`` reads a value by Kafka's dotted key.
 
-    The typed reads :meth:`integer`, :meth:`flag`, :meth:`text` and :meth:`names` raise a
-    ``TypeError`` for a key of another type or without a value, and all reads raise a ``KeyError``
-    for a key that is neither Kafka's nor set.
+    The typed accessors :meth:`integer`, :meth:`flag`, :meth:`text` and :meth:`names` raise
+    ``TypeError`` for a key of another type or without a value; all of them raise ``KeyError`` for
+    a key that is neither known nor set.
     """
 
     __slots__ = (
@@ -53,28 +53,28 @@ class BrokerConfig:
     )
 
     given: Mapping[str, Value]
-    """What was set, by dotted key; ``node.id`` and ``broker.id`` stand for each other."""
+    """The keys that were set; ``node.id`` and ``broker.id`` are synonyms."""
 
     node_id: int
     """``node.id``, or else ``broker.id``."""
 
     listeners: tuple[Endpoint, ...]
-    """Where to listen; the listeners of KRaft's controllers are left out."""
+    """The listeners, without those of KRaft controllers."""
 
     log_dir: str | None
-    """The one folder of ``log.dirs`` or ``log.dir``; ``None`` if neither is set."""
+    """The single folder of ``log.dirs`` or ``log.dir``; ``None`` if neither is set."""
 
     without_meaning: tuple[str, ...]
-    """The keys set that mean nothing on one node."""
+    """The keys set that have no effect on a single node."""
 
     not_applied: tuple[str, ...]
-    """``key=value`` of each setting that asks for what this version does not do."""
+    """``key=value`` of each setting that this version does not apply."""
 
     of_no_listener: tuple[str, ...]
-    """The keys set for single listeners that are none of :attr:`listeners`."""
+    """The keys set for listeners that are not in :attr:`listeners`."""
 
     def __init__(self, given: dict[str, Value]) -> None:
-        """Work out and check what depends on several keys; see :meth:`from_settings`."""
+        """Derive and validate what depends on several keys; see :meth:`from_settings`."""
         _set_node_id(given)
         _check_role(given)
         self.given = MappingProxyType(given)
@@ -101,18 +101,18 @@ class BrokerConfig:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, object]) -> BrokerConfig:
-        """Check settings and make a configuration of them.
+        """Validate settings and build a configuration.
 
         Args:
-            settings: by Kafka's dotted keys, or with underscores for dots as keyword arguments
-                need them: ``{"num.partitions": 3}`` is ``num_partitions=3``. Values are texts as
-                in ``server.properties`` or Python values (durations in milliseconds where the key
-                ends in ``.ms``); ``None`` leaves the key unset. Of a key in both spellings the
-                later one counts.
+            settings: by Kafka's dotted keys, or with underscores in place of dots as in keyword
+                arguments: ``{"num.partitions": 3}`` is ``num_partitions=3``. Values are strings
+                as in ``server.properties`` or Python values (durations in milliseconds where the
+                key ends in ``.ms``); ``None`` leaves the key unset. If a key occurs in both
+                spellings, the later one wins.
 
         Raises:
-            ConfigError: a key is unknown, a value is not allowed, or values do not fit each other;
-                says which are.
+            ConfigError: a key is unknown, a value is not allowed, or values contradict each
+                other.
         """
         given: dict[str, Value] = {}
         for name, raw in settings.items():
@@ -134,35 +134,35 @@ class BrokerConfig:
         return f"BrokerConfig({settings})"
 
     def integer(self, key: str) -> int:
-        """An integer: a count, a size in bytes, or a duration in the unit that the key names."""
+        """The value of an integer key: a count, a size in bytes, or a duration in the key's unit."""
         value = self[key]
         if isinstance(value, int) and not isinstance(value, bool):
             return value
         raise _wrong_type(key, value, "an integer")
 
     def flag(self, key: str) -> bool:
-        """True or false."""
+        """The value of a boolean key."""
         value = self[key]
         if isinstance(value, bool):
             return value
         raise _wrong_type(key, value, "true or false")
 
     def text(self, key: str) -> str:
-        """A text."""
+        """The value of a string key."""
         value = self[key]
         if isinstance(value, str):
             return value
         raise _wrong_type(key, value, "a text")
 
     def names(self, key: str) -> tuple[str, ...]:
-        """A list of texts."""
+        """The value of a list key."""
         value = self[key]
         if isinstance(value, tuple):
             return value
         raise _wrong_type(key, value, "a list")
 
     def advertised(self, listener_name: str) -> Endpoint:
-        """Where clients of a listener are told to connect; port 0 stands for the bound port.
+        """The address advertised to clients of a listener; port 0 stands for the bound port.
 
         Raises:
             KeyError: no listener has this (upper-case) name.
@@ -171,10 +171,10 @@ class BrokerConfig:
 
 
 def find_key(name: str) -> Row:
-    """The row of a key, written with dots or with underscores.
+    """Look up the definition of a key, written with dots or with underscores.
 
     Raises:
-        ConfigError: there is no such key; names the nearest.
+        ConfigError: the key is unknown; names the most similar one.
     """
     key = name if "." in name else name.replace("_", ".")
     if key in BROKER_KEYS:
@@ -184,12 +184,12 @@ def find_key(name: str) -> Row:
     if key.startswith(listener_keys.PREFIX):
         return _find_listener_key(key)
     if key.startswith(_REMOVED):
-        raise ConfigError(f"{key}: Kafka 4 has removed this key; leave it out")
+        raise ConfigError(f"{key}: this key was removed in Kafka 4; leave it out")
     raise ConfigError(f"{key}: unknown key{nearest(key, BROKER_KEYS)}")
 
 
 def is_not_applied(key: str) -> bool:
-    """Whether a key is Kafka's and its feature is not in this version."""
+    """Whether a key belongs to a feature of Kafka that this version does not have."""
     return key not in _APPLIED_KEYS and key not in _ONE_NODE_KEYS
 
 
@@ -200,8 +200,8 @@ def _find_listener_key(key: str) -> Row:
         return key, kind, None, rule
     prefix = f"{listener_keys.PREFIX}{listener.lower()}."
     raise ConfigError(
-        f"{key}: unknown key; allowed: {prefix}KEY with a key of the broker, and"
-        f" {prefix}MECHANISM.KEY with a key of SASL and one of"
+        f"{key}: unknown key; allowed: {prefix}KEY with a broker key, and"
+        f" {prefix}MECHANISM.KEY with a SASL key and one of the mechanisms"
         f" {', '.join(sorted(listener_keys.MECHANISMS)).lower()}"
     )
 
@@ -211,7 +211,7 @@ def _wrong_type(key: str, value: Value, wanted: str) -> TypeError:
 
 
 def _set_node_id(given: dict[str, Value]) -> None:
-    """Either key stands for both (Kafka: AbstractKafkaConfig.populateSynonyms)."""
+    """Set both keys if either is set (Kafka: AbstractKafkaConfig.populateSynonyms)."""
     if given.get("broker.id") == -1:
         del given["broker.id"]
     node_id, broker_id = given.get("node.id"), given.get("broker.id")
@@ -229,7 +229,7 @@ def _check_role(given: Mapping[str, Value]) -> None:
     if isinstance(roles, tuple) and "broker" not in roles:
         raise ConfigError(
             f"process.roles = {','.join(roles)!r} is not allowed; allowed: broker, or"
-            " broker,controller, since this is a broker"
+            " broker,controller"
         )
 
 
@@ -241,18 +241,18 @@ def _one_folder(given: Mapping[str, Value]) -> str | None:
     assert isinstance(folders, tuple)
     if len(folders) != 1 or not folders[0]:
         raise ConfigError(
-            f"{key} = {','.join(folders)!r} names {len(folders)} folders; allowed: one, since this"
-            " version keeps all its data in one folder"
+            f"{key} = {','.join(folders)!r} names {len(folders)} folders; allowed: exactly one,"
+            " since this version keeps all its data in one folder"
         )
     return folders[0]
 
 
 def _check_values(given: Mapping[str, Value]) -> None:
-    """Refuse what would be dangerous or wrong to start without."""
+    """Reject settings that would be unsafe or wrong to ignore."""
     if given.get("authorizer.class.name"):
         raise ConfigError(
             f"authorizer.class.name = {given['authorizer.class.name']!r} is not allowed; allowed:"
-            " leaving it out, since this version has no access control and would let everyone in"
+            " leaving it out, since this version has no access control and would admit every client"
         )
     for unit in ("ms", "minutes", "hours"):
         if given.get(f"log.retention.{unit}") == 0:
@@ -261,7 +261,7 @@ def _check_values(given: Mapping[str, Value]) -> None:
 
 
 def _check_delay(given: Mapping[str, Value]) -> None:
-    """An answer that is held back for longer than its connection lives never comes."""
+    """Reject a delay of failed authentications that outlasts the idle connection."""
     idle_key, delay_key = "connections.max.idle.ms", "connection.failed.authentication.delay.ms"
     idle_ms = given.get(idle_key, BROKER_KEYS[idle_key][2])
     delays = {delay_key: BROKER_KEYS[delay_key][2]} | {
@@ -275,24 +275,24 @@ def _check_delay(given: Mapping[str, Value]) -> None:
         if 0 <= idle_ms <= delay_ms:
             raise ConfigError(
                 f"{key} = {delay_ms} is not allowed with {idle_key} = {idle_ms}; allowed: less than"
-                " that, so that clients learn why they were not let in"
+                " that, so that clients receive the reason why authentication failed"
             )
 
 
 def _is_ignored(key: str, controllers: frozenset[str]) -> bool:
-    """Whether a key is one of a cluster, or one of its controllers' listeners."""
+    """Whether a key concerns only real clusters, or a listener of controllers."""
     if not key.startswith(listener_keys.PREFIX):
         return key in _ONE_NODE_KEYS
     return listener_keys.split(key)[0] in controllers
 
 
 def _is_of_none(key: str, names: Container[str]) -> bool:
-    """Whether a key is one of a listener, and of none of these."""
+    """Whether a key is for a listener, and not for one of these."""
     return key.startswith(listener_keys.PREFIX) and listener_keys.split(key)[0] not in names
 
 
 def _is_of_listener(key: str) -> bool:
-    """Whether a key is one that is read for its listener by itself."""
+    """Whether a key is for a listener, and is applied there."""
     if not key.startswith(listener_keys.PREFIX):
         return False
     _, mechanism, base = listener_keys.split(key)
@@ -300,7 +300,7 @@ def _is_of_listener(key: str) -> bool:
 
 
 def _not_applied(given: Mapping[str, Value], ignored: Iterable[str]) -> Iterable[str]:
-    """The settings of features that are not there, except those that ask for nothing."""
+    """Yield settings of missing features, except for values that request nothing."""
     for key, value in given.items():
         default = BROKER_KEYS[key][2] if key in BROKER_KEYS else None
         if key in _APPLIED_KEYS or key in ignored or value == default or _is_of_listener(key):

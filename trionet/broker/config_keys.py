@@ -1,10 +1,11 @@
-"""Kafka 4.3's broker keys that this version applies, and those that one node has no use for.
+"""Kafka 4.3's broker keys that this version applies, and those without effect on a single node.
 
-One line a key: name, type, default, rule. Names, types, defaults and rules are Kafka's, except the
-defaults of ``listeners``, ``node.id``, ``broker.id``, ``process.roles`` and
-``controller.listener.names``, so that a broker needs no configuration at all, the default of
-``sasl.server.max.receive.size``, since no mechanism needs 512 KB and every stranger may hold as
-much, and rules that Kafka checks elsewhere, so that what cannot work is refused at the start.
+One line per key: name, type, default, rule. Names, types, defaults and rules are Kafka's, with
+these exceptions: the defaults of ``listeners``, ``node.id``, ``broker.id``, ``process.roles`` and
+``controller.listener.names``, so that a broker needs no configuration at all; the default of
+``sasl.server.max.receive.size``, since no mechanism needs 512 KB and every unauthenticated peer
+may hold as much; and rules that Kafka checks elsewhere, so that settings that cannot work are
+rejected at the start.
 """
 
 from __future__ import annotations
@@ -137,8 +138,8 @@ APPLIED: tuple[Row, ...] = (
     ("ssl.truststore.type", STRING, "JKS", None),
 )
 
-# Of trionet's own: Kafka tells its metrics through JMX, has no limit but that of a frame's size for
-# what a request makes of memory, and starts whatever is missing of its logs.
+# trionet's own keys, where Kafka has none: it reports metrics through JMX, limits the memory of a
+# request only by its frame size, and starts no matter what is missing of its logs.
 OURS: tuple[Row, ...] = (
     ("auto.create.topics.ready.at.once", BOOLEAN, False, None),
     ("file.descriptors.reserve", INT, None, FROM_0),
@@ -157,9 +158,9 @@ OURS: tuple[Row, ...] = (
     ("ssl.store.max.bytes", INT, 4_194_304, FROM_1),
 )
 
-# Replication, the controller quorum and its metadata log, talking to other brokers, thread pools,
-# the topics in which Kafka keeps what is in the database here, and the delay before segments are
-# deleted, since an open file can be read after that.
+# Replication, the controller quorum and its metadata log, communication between brokers, thread
+# pools, the internal topics of Kafka whose content is in the database here, and the delay before
+# segment files are deleted, since an open file can still be read after that.
 ONE_NODE: tuple[Row, ...] = (
     ("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, FROM_0),
     ("add.partitions.to.txn.retry.backoff.ms", INT, 20, FROM_1),
@@ -253,7 +254,7 @@ ONE_NODE: tuple[Row, ...] = (
     ("unclean.leader.election.enable", BOOLEAN, False, None),
 )
 
-# How fast replicas may be moved: Kafka has them only as settings that are altered while it runs.
+# Throttles of replica movement, which Kafka has only as settings altered at run time.
 DYNAMIC_ONLY: tuple[Row, ...] = tuple(
     (key, LONG, None, FROM_0)
     for key in (

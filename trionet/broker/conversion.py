@@ -1,8 +1,9 @@
-"""Old clients' message sets into batches and back, with Kafka's error codes.
+"""Converts between record batches and the message sets of old clients, with Kafka's error codes.
 
-The log holds batches alone: what Produce 0 to 2 brings is converted before it is stored (Kafka:
-LogValidator), what Fetch 0 to 3 takes after it was read (LazyDownConversionRecords). Python itself
-does the work, so that a thread would hold back the loop; it is done in steps between its turns.
+The log stores only batches: message sets from Produce 0 to 2 are converted before they are appended
+(Kafka: LogValidator), and batches for Fetch 0 to 3 after they are read (LazyDownConversionRecords).
+The work is pure Python, so a thread would block the loop through the GIL; it runs on the loop, in
+steps.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from .storage_errors import storage_errors
 
 
 def is_message_set(records: Buffer | None) -> bool:
-    """Whether a field of a produce request has to be converted, or is empty or too short."""
+    """Whether the records of a produce request need conversion, or are empty or too short."""
     return records is not None and (len(records) <= MAGIC_AT or records[MAGIC_AT] in MAGICS)
 
 
 async def batches_of(records: Buffer, config: LogConfig) -> tuple[Buffer, int]:
-    """What a producer of any age sent, as the log takes it, and how many records were converted.
+    """Convert the records of a produce request to batches; also return how many were converted.
 
-    Batches stay as they are, since Kafka takes them in every version of Produce.
+    Batches are passed through, since Kafka accepts them in every version of Produce.
 
     Args:
-        records: the field of a produce request.
+        records: the records of one partition in the request.
         config: the topic's limits.
 
     Raises:
@@ -48,7 +49,7 @@ async def batches_of(records: Buffer, config: LogConfig) -> tuple[Buffer, int]:
         if first.timestamp_type:
             raise ApiError(
                 error_codes.INVALID_TIMESTAMP,
-                "only the broker may mark a message as LogAppendTime",
+                "messages from producers must not have the timestamp type LogAppendTime",
             )
         batches = await in_steps(up_steps(records, config.max_message_bytes))
     except WireFormatError as error:
@@ -64,7 +65,7 @@ async def messages_of(
     *,
     min_one_message: bool,
 ) -> DownConverted:
-    """What was read of a log, as an old consumer takes it; see :func:`down_convert`.
+    """Convert records read from a log to the message set of an old consumer.
 
     Raises:
         ApiError: UNSUPPORTED_COMPRESSION_TYPE, zstd; CORRUPT_MESSAGE; KAFKA_STORAGE_ERROR.

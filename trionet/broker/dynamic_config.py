@@ -1,7 +1,7 @@
-"""A broker's settings in their layers: what it was started with, and what was altered since then.
+"""A broker's settings in layers: static ones, and those altered at run time.
 
-(Kafka: DynamicBrokerConfig.) The settings of one broker win over those of all brokers, and these
-over what it was started with.
+(Kafka: DynamicBrokerConfig.) Settings altered for one broker take precedence over those altered for
+all brokers, and these over the settings that the broker was started with.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ class DynamicConfig:
     """The settings of one broker.
 
     Args:
-        static: what it was started with.
-        cluster: what was altered for all brokers.
-        own: what was altered for this one.
+        static: the settings that it was started with.
+        cluster: settings altered for all brokers.
+        own: settings altered for this broker.
 
     Attributes:
-        current: what counts.
+        current: the effective settings.
 
     Raises:
-        ConfigError: the settings do not fit each other.
+        ConfigError: the settings contradict each other.
     """
 
     static: BrokerConfig
@@ -47,10 +47,10 @@ class DynamicConfig:
         return BrokerConfig({**self.static.given, **self.cluster, **self.own})
 
     def without(self, group: str) -> DynamicConfig:
-        """The settings without what was altered of keys that are checked together.
+        """Return the settings without the alterations of one group of keys.
 
         Args:
-            group: what :func:`.config_dynamic_keys.checked_with` says of these keys.
+            group: the group's identifier; see :func:`.config_dynamic_keys.checked_with`.
         """
         return DynamicConfig(self.static, _without(self.cluster, group), _without(self.own, group))
 
@@ -58,25 +58,25 @@ class DynamicConfig:
     def restore(
         cls, static: BrokerConfig, cluster: Mapping[str, str], own: Mapping[str, str]
     ) -> DynamicConfig:
-        """The settings at a start, with what was altered before.
+        """Return the settings at a start, including stored alterations.
 
-        What cannot be used any more, since ``static`` has changed, is told in the log and left out.
+        Alterations that are no longer valid, since ``static`` has changed, are logged and ignored.
 
         Args:
-            static: what the broker is started with.
-            cluster: what was altered for all brokers, as texts.
-            own: what was altered for this one.
+            static: the settings that the broker is started with.
+            cluster: the stored settings of all brokers, as strings.
+            own: the stored settings of this broker.
         """
         layers = []
         for texts, of_all in ((cluster, True), (own, False)):
             values, problems = read_settings(static, texts, of_all=of_all)
             layers.append(values)
             for problem in problems.values():
-                logger.warning("an altered setting is left out: %s", problem)
+                logger.warning("ignoring an altered setting: %s", problem)
         try:
             return cls(static, *layers)
         except ConfigError as error:
-            logger.warning("what was altered is left out: %s", error)
+            logger.warning("ignoring all altered settings: %s", error)
             return cls(static)
 
 

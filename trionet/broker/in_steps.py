@@ -1,4 +1,4 @@
-"""Long computations of Python on the loop, in steps between which everybody else has a turn."""
+"""Runs long computations in Python on the loop, in steps between which other tasks run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import trio
 from .._util.off_loop import OFF_LOOP_BYTES, off_loop
 from ..protocol.records.steps import Steps, Work
 
-#: How many computations take turns; others wait for the end of one. Each adds a step, less than a
-#: millisecond, to the time in which everybody has a turn, and all hold memory.
+#: How many computations run concurrently; further ones are queued. Each adds a step of less than a
+#: millisecond to every pass of the loop, and each holds memory.
 AT_A_TIME: Final = 3
 
 _limiter: Final[trio.lowlevel.RunVar[trio.CapacityLimiter]] = trio.lowlevel.RunVar("in_steps")
@@ -19,15 +19,14 @@ T = TypeVar("T")
 
 
 async def in_steps(steps: Steps[T]) -> T:
-    """Compute in steps, and return the result. Always a checkpoint, after each step at the latest.
+    """Run a computation in steps and return its result. A checkpoint after every step.
 
-    Calls that leave the interpreter to others are made in a thread if they have much to do.
+    Calls that release the GIL run in a thread if they are large.
 
     Raises:
-        BaseException: what the computation raises, as it is.
+        BaseException: any exception of the computation.
 
-    Cancellation: between two steps, or when a call in a thread has ended; the computation is closed
-    and nothing of it stays.
+    Cancellation: between two steps, or after a call in a thread; the computation is closed.
     """
     async with _turns():
         try:
@@ -36,7 +35,7 @@ async def in_steps(steps: Steps[T]) -> T:
                 await trio.lowlevel.checkpoint()
                 try:
                     made = await _make(work) if work is not None else None
-                except Exception as error:  # boundary: one call, whose computation is told
+                except Exception as error:  # boundary: passed on into the computation
                     work = steps.throw(error)
                 else:
                     work = steps.send(made)

@@ -1,15 +1,15 @@
-"""Calls that would hold the loop up: in tasks of their own, in steps, a few at a time.
+"""Runs calls that would block the loop: in tasks of their own, in steps, a few at a time.
 
-Requests may have 250,000 elements and responses ten times as many. What has more than
-:data:`.call.QUICK_ELEMENTS` is read, handled and written in steps of a millisecond, between which
-all others have their turns. It does not keep a handler meanwhile, of which there are few: a dozen
-such requests would keep everybody waiting (Kafka's num.io.threads can be taken that way).
+Requests may have 250,000 elements and responses ten times as many. Calls with more than
+:data:`.call.QUICK_ELEMENTS` are decoded, handled and encoded in steps of a millisecond, between
+which all other tasks run. They do not occupy a handler, of which there are few: a dozen such
+requests would stall all clients (as they can with Kafka's num.io.threads).
 
-What a response takes in memory is bounded while it is written, by ``response.max.bytes``: the
-elements of a long one are made one by one and written at once (:func:`.stepping.elements`).
+The memory of a response is bounded while it is encoded, by ``response.max.bytes``: its elements are
+generated one by one and encoded immediately (:func:`.stepping.elements`).
 
-A call that only responds ends with its connection, and when the broker stops. One with effects goes
-on to its end: it has arrived, and its client may never learn that it has not happened.
+A call that only responds is cancelled when its client disconnects or the broker stops. A call with
+effects always runs to its end: the client sent it, and might never learn that it did not happen.
 """
 
 from __future__ import annotations
@@ -37,31 +37,31 @@ from .response_errors import find_errors
 
 logger = logging.getLogger("trionet.broker")
 
-#: How many are under way that only respond, and as many of the others, which may wait for a disk.
-#: What comes then waits as the frame that it came in. Each has its elements in memory.
+#: How many calls that only respond run concurrently, and as many of the others, which may wait for
+#: a disk. Further ones wait as undecoded frames, since each running call has its elements in memory.
 AT_A_TIME: Final = 8
 
-# Collections of everything are put off while a long call is under way: each would look at all of
-# its elements, none of which is garbage, for a tenth of a second. But not for ever.
+# Full garbage collections are postponed while a long call runs: each would take a tenth of a second
+# to visit the call's elements, none of which is garbage. But not for more than a minute.
 _NO_FULL_COLLECTION: Final = 1_000_000
 _PUT_OFF_SECONDS_MAX: Final = 60.0
 
 Work = Callable[[], Awaitable[Any]]
-"""What a long call does: gives what a handler gives."""
+"""The work of a long call; returns what a handler returns."""
 
 
 class LongCalls:
     """The long calls of one node.
 
     Args:
-        nursery: where they run.
-        response_bytes_max: what a response may take before it is sent (``response.max.bytes``);
-            record bytes that stay in files are not counted.
-        is_virtual: nothing may depend on how fast the machine is.
+        nursery: runs the calls.
+        response_bytes_max: limit on the memory of a response (``response.max.bytes``), without
+            records that stay in files.
+        is_virtual: use a simulated clock, so that nothing depends on the speed of the machine.
 
     Attributes:
-        clock: the time that steps are measured in, in seconds.
-        line: where they queue up for their next step, first come first served.
+        clock: the clock that limits steps, in seconds.
+        line: a lock taken for each step, so that calls take turns.
     """
 
     def __init__(
@@ -78,16 +78,16 @@ class LongCalls:
 
     @property
     def under_way(self) -> int:
-        """How many are served now; those that wait for their turn are not."""
+        """The number of running calls, without queued ones."""
         return self._responders.borrowed_tokens + self._others.borrowed_tokens
 
     def start(self, call: Call, work: Work) -> None:
-        """Serve a call in a task of its own; what ``work`` gives is its response."""
+        """Run a call in a task of its own; ``work`` returns its response."""
         call.is_long = True
         self._nursery.start_soon(self._run, call, work, name=f"long {call.codec.name}")
 
     def respond(self, call: Call, message: Any) -> None:
-        """Write the response of a long call that was kept waiting."""
+        """Encode and send the response of a long call that was delayed."""
 
         async def give() -> Any:
             await trio.lowlevel.checkpoint()
@@ -96,17 +96,17 @@ class LongCalls:
         self.start(call, give)
 
     def stop(self) -> None:
-        """End the calls that only respond, and from now on each that begins."""
+        """Cancel the calls that only respond, and from now on each new one."""
         self._is_stopping = True
         for scope in list(self._responding):
             scope.cancel(reason="the node is stopping")
 
     async def decode(self, call: Call, position: int, elements_max: int) -> Any:
-        """The message of a long request, in steps.
+        """Decode a long request, in steps.
 
         Raises:
-            WireFormatError: it does not decode, or has too many elements.
-            Abandoned: the client has gone.
+            WireFormatError: the request is malformed, or has too many elements.
+            Abandoned: the client has disconnected.
         """
         decode = call.codec.decode_request
         return await call.paused(stepping(decode, call.request.payload, position, elements_max))
@@ -138,7 +138,7 @@ class LongCalls:
             raise Abandoned
         given = await work()
         if given is None:
-            return  # it responds later
+            return  # the handler responds later
         if isinstance(given, (NoOp, CloseConnection)):
             call.end(given)
             return
@@ -152,7 +152,7 @@ class LongCalls:
             call.abandon()
 
     async def _encode(self, call: Call, message: Any) -> Outgoing | CloseConnection:
-        """The response as one frame, in steps."""
+        """Encode the response as one frame, in steps."""
         codec, counts = call.codec, call.counts
         out: list[Any] = [encode_response_header(codec, call.correlation_id)]
         packed: list[Any] = []
@@ -177,30 +177,28 @@ class LongCalls:
 
     def _too_large(self, call: Call) -> CloseConnection:
         detail = (
-            f"the response to {call.codec.name} would have more than the {self._response_bytes_max}"
-            " bytes of response.max.bytes; ask for less at a time, or raise it"
+            f"the response to {call.codec.name} would exceed {self._response_bytes_max} bytes"
+            " (response.max.bytes); request less at a time, or raise the limit"
         )
-        logger.warning("%s is closed: %s", call.request.channel.id, detail)
+        logger.warning("closing %s: %s", call.request.channel.id, detail)
         return CloseConnection(CloseReason.RESPONSE_TOO_LARGE, detail)
 
 
 def _ticks() -> Callable[[], float]:
-    """A clock that goes on by 10 µs with each look at it."""
+    """A clock that advances by 10 µs with each call."""
     return partial(next, count(0.0, 0.000_01))
 
 
 def _pack(out: list[Any], packed: list[Any]) -> int:
-    """Move what was written to ``packed``, small pieces as one; the bytes that are in memory."""
+    """Move chunks to ``packed``, joining small ones; returns their size in memory."""
     joined = join_small(out)
-    out.clear()  # the encoder goes on with the same list
+    out.clear()  # the encoder keeps appending to the same list
     packed += joined
     return sum(len(chunk) for chunk in joined if isinstance(chunk, (bytes, memoryview, bytearray)))
 
 
 class _FullCollections:
-    """Put off while anything long is under way in the process, whichever broker and thread it is
-    of.
-    """
+    """Postpones full garbage collections while a long call of any broker in the process runs."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
