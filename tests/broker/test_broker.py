@@ -75,7 +75,7 @@ async def test_settings_without_effect_are_named_once_at_the_start(
     async with open_broker(settings):
         pass
 
-    assert 1 == caplog.text.count("without meaning on one node: num.replica.fetchers")
+    assert 1 == caplog.text.count("settings without effect on a single node: num.replica.fetchers")
     assert 1 == caplog.text.count("not applied by this version: log.cleanup.policy=compact")
 
 

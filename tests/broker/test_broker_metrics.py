@@ -243,7 +243,7 @@ async def test_what_was_said_of_the_settings_is_in_the_log_that_is_shown() -> No
     async with measured({"group.share.max.size": 10}) as (_, metrics):
         texts = [line.text for line in metrics.log.page(1000)]
 
-    assert "not applied by this version: group.share.max.size=10" in texts
+    assert "settings not applied by this version: group.share.max.size=10" in texts
 
 
 async def test_a_start_that_fails_leaves_the_log_alone() -> None:

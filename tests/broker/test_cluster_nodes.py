@@ -166,7 +166,7 @@ async def test_what_has_a_meaning_on_several_nodes_is_not_reported_there(
     async with open_broker(brokers=brokers, min_insync_replicas=2):
         pass
 
-    assert times == caplog.text.count("without meaning on one node: min.insync.replicas")
+    assert times == caplog.text.count("settings without effect on a single node: min.insync.replicas")
 
 
 async def test_nor_is_what_would_have_one_but_is_not_applied_called_meaningless_there(
@@ -183,9 +183,9 @@ async def test_nor_is_what_would_have_one_but_is_not_applied_called_meaningless_
     as_simulated = {"auto.leader.rebalance.enable": "false", "offsets.topic.num.partitions": "50"}
     async with open_broker({**given, "num.replica.fetchers": "2"}, brokers=2):
         pass
-    assert "without meaning on one node: num.replica.fetchers" in caplog.messages
+    assert "settings without effect on a single node: num.replica.fetchers" in caplog.messages
     said = ", ".join(f"{key}={value}" for key, value in given.items())
-    assert f"not applied by this version: {said}" in caplog.messages
+    assert f"settings not applied by this version: {said}" in caplog.messages
 
     caplog.clear()
     async with open_broker(as_simulated, brokers=2):

@@ -99,7 +99,7 @@ def test_of_a_key_in_both_spellings_the_later_one_counts() -> None:
         ("num_partition", "num.partition: unknown key; the nearest known one is num.partitions"),
         ("retention.ms", "retention.ms: unknown key; the nearest known one is log.retention.ms"),
         ("xyzzy", "xyzzy: unknown key"),
-        ("zookeeper.connect", "zookeeper.connect: Kafka 4 has removed this key; leave it out"),
+        ("zookeeper.connect", "zookeeper.connect: this key was removed in Kafka 4; leave it out"),
     ],
 )
 def test_an_unknown_key_is_an_error_that_names_the_nearest_known_one(

@@ -70,7 +70,7 @@ def test_listeners_that_can_be_served(settings: dict[str, object], expected: lis
                 "listeners": "PLAINTEXT://127.0.0.1:1,B://127.0.0.2:1",
                 "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,B:PLAINTEXT",
             },
-            "listeners: 2 of them have port 1; allowed: different ports, 0, or one IPv4",
+            "listeners: 2 listeners have port 1; allowed: different ports, port 0,",
         ),
         (
             {"listener.security.protocol.map": "PLAINTEXT:TLS"},
@@ -134,8 +134,8 @@ def test_clients_are_told_the_advertised_address_and_else_the_bound_one(
     ("advertised", "message"),
     [
         ("SSL://h:1", "advertised.listeners: SSL://h:1 has no listener of that name"),
-        ("PLAINTEXT://0.0.0.0:1", "advertised.listeners: nobody can connect to PLAINTEXT://0"),
-        ("PLAINTEXT://:1", "advertised.listeners: nobody can connect to PLAINTEXT://:1"),
+        ("PLAINTEXT://0.0.0.0:1", "advertised.listeners: clients cannot connect to PLAINTEXT://0"),
+        ("PLAINTEXT://:1", "advertised.listeners: clients cannot connect to PLAINTEXT://:1"),
         ("h:1", "advertised.listeners: 'h:1' is not a listener"),
         ("PLAINTEXT://h:1,PLAINTEXT://h:2", "advertised.listeners = 'PLAINTEXT://h:1,PLAINTEXT"),
     ],

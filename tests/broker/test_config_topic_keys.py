@@ -101,7 +101,7 @@ def test_throttled_replicas_are_all_or_pairs(replicas: str) -> None:
     [
         ([("retention", "1")], "retention: unknown topic key; the nearest known one is retention"),
         ([("num.partitions", "1")], "num.partitions: unknown topic key"),
-        ([("retention.ms", None)], "retention.ms has no value; leave it out for the default"),
+        ([("retention.ms", None)], "retention.ms: value missing; omit the key for its default"),
         ([("retention.ms", "")], "retention.ms = '' is not allowed; allowed: an integer from -1"),
         ([("retention.ms", "-5")], "retention.ms = '-5' is not allowed; allowed: an integer from"),
         ([("segment.bytes", "100")], "segment.bytes = '100' is not allowed; allowed: an integer"),
@@ -109,7 +109,7 @@ def test_throttled_replicas_are_all_or_pairs(replicas: str) -> None:
         ([("cleanup.policy", "drop")], "cleanup.policy = 'drop' is not allowed; allowed: any of"),
         (
             [("min.compaction.lag.ms", "10"), ("max.compaction.lag.ms", "5")],
-            "min.compaction.lag.ms = 10 is above max.compaction.lag.ms = 5",
+            "min.compaction.lag.ms = 10 is greater than max.compaction.lag.ms = 5",
         ),
         ([("remote.storage.enable", "true")], "remote.storage.enable = true is not allowed"),
         (

@@ -147,7 +147,7 @@ def test_a_leader_moves_once() -> None:
     [
         (9, 1, "partition 9 does not exist"),
         (0, 7, "node 7 does not exist; allowed: 1, 2, 3"),
-        (0, 3, "node 3 is no replica of 0; allowed: 1, 2"),
+        (0, 3, "node 3 is not a replica of partition 0; allowed: 1, 2"),
         (0, 2, "node 2 is stopped; allowed: 1"),
     ],
 )

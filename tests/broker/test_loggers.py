@@ -74,10 +74,10 @@ def test_levels_go_back_to_what_they_were(loggers: BrokerLoggers) -> None:
 @pytest.mark.parametrize(
     ("operation", "code", "what"),
     [
-        (("no.such", SET, "INFO"), INVALID_CONFIG, "there is no logger 'no.such'"),
-        (("no.such", DELETE, None), INVALID_CONFIG, "there is no logger 'no.such'"),
-        (("root", SET, "INFO"), INVALID_CONFIG, "there is no logger 'root'"),
-        ((NAME, SET, "LOUD"), INVALID_CONFIG, "'LOUD' is no level; allowed: TRACE, DEBUG"),
+        (("no.such", SET, "INFO"), INVALID_CONFIG, "logger 'no.such' does not exist"),
+        (("no.such", DELETE, None), INVALID_CONFIG, "logger 'no.such' does not exist"),
+        (("root", SET, "INFO"), INVALID_CONFIG, "logger 'root' does not exist"),
+        ((NAME, SET, "LOUD"), INVALID_CONFIG, "'LOUD' is not a level; allowed: TRACE, DEBUG"),
         ((NAME, SET, "debug"), INVALID_CONFIG, "'debug' is no level"),
         ((NAME, APPEND, "INFO"), INVALID_REQUEST, "can be set or deleted only"),
         ((NAME, SUBTRACT, "INFO"), INVALID_REQUEST, "can be set or deleted only"),

@@ -78,18 +78,18 @@ def test_two_nodes_cannot_have_one_port() -> None:
         "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT",
     }
 
-    with pytest.raises(ConfigError, match="port 9093 would be that of the nodes 1 and 2"):
+    with pytest.raises(ConfigError, match="nodes 1 and 2 would both have port 9093"):
         configs(2, **settings)
 
 
 def test_nor_can_the_metrics_of_one_be_where_another_listens() -> None:
     settings = {"listeners": "PLAINTEXT://127.0.0.1:9092"}
 
-    with pytest.raises(ConfigError, match="port 9093 would be that of the nodes 1 and 2"):
+    with pytest.raises(ConfigError, match="nodes 1 and 2 would both have port 9093"):
         configs(2, metrics_listener="http://127.0.0.1:9093", **settings)
     assert 2 == len(configs(2, metrics_listener="http://127.0.0.1:9094", **settings))
 
 
 def test_ports_do_not_count_beyond_the_last() -> None:
-    with pytest.raises(ConfigError, match=r"listeners: .* would listen on port 65536"):
+    with pytest.raises(ConfigError, match=r"listeners: .* would have port 65536"):
         configs(2, listeners="PLAINTEXT://127.0.0.1:65535")

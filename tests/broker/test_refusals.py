@@ -65,12 +65,12 @@ async def test_who_was_not_let_in_is_logged_with_the_reason(
                 peer.finish()
                 await peer.receive_to_end()
 
-    begin = "listener SASL_PLAINTEXT: 127.0.0.1:"
+    begin = "listener SASL_PLAINTEXT: authentication of 127.0.0.1:"
     wrong_password = "Authentication failed: Invalid username or password"
-    too_early = "Metadata came where SaslHandshake or ApiVersions was awaited"
+    too_early = "unexpected Metadata, expected SaslHandshake or ApiVersions"
     assert [
-        f"{begin}{ports[0]} was not let in: {wrong_password}",
-        f"{begin}{ports[1]} was not let in: {too_early}",
+        f"{begin}{ports[0]} failed: {wrong_password}",
+        f"{begin}{ports[1]} failed: {too_early}",
     ] == [text for text in caplog.messages if text.startswith(begin)]
 
 
@@ -81,7 +81,7 @@ def test_what_a_peer_has_written_is_no_line_of_its_own(caplog: pytest.LogCapture
     log_refusal(closed(CloseReason.AUTHENTICATION_TIMEOUT))
     log_refusal(closed(CloseReason.PEER_CLOSED, "not of interest"))
 
-    begin = "listener SASL_SSL: 192.0.2.1:4711 was not let in: "
+    begin = "listener SASL_SSL: authentication of 192.0.2.1:4711 failed: "
     assert [
         begin + r"a\nINFO listener X: é\x1b[2J",
         begin + "the peer did not finish its TLS handshake or SASL exchange in time",
@@ -92,7 +92,7 @@ def test_what_a_peer_has_written_is_no_line_of_its_own(caplog: pytest.LogCapture
     ("settings", "warning"),
     [
         ({"sasl.enabled.mechanisms": "SCRAM-SHA-512"}, "there are no users of SCRAM"),
-        ({"listener.name.other.ssl.client.auth": "required"}, "for listeners that there are not"),
+        ({"listener.name.other.ssl.client.auth": "required"}, "settings for listeners that do not exist"),
         ({}, ""),
     ],
 )
@@ -126,11 +126,11 @@ async def test_a_broker_warns_of_client_certificates_that_are_not_looked_at_as_i
 
     assert [
         (
-            "listener SASL_SSL: ssl.client.auth for all listeners is not for those with SASL; set"
+            "listener SASL_SSL: ssl.client.auth for all listeners does not apply to those with SASL; set"
             " listener.name.sasl_ssl.ssl.client.auth"
         ),
         (
-            "listener SSL: ssl.client.auth without a trust store: every certificate of an authority"
-            " that this system trusts is good"
+            "listener SSL: ssl.client.auth is set without a trust store, so certificates of every"
+            " authority that this system trusts are accepted"
         ),
     ] == [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]

@@ -295,7 +295,7 @@ def test_other_requests_before_the_end_close(handshake_first: bool) -> None:
 
     ended = step(begun, b"\0\x03\0\x01\0\0\0\x07\0\0garbage")
 
-    assert "Metadata came where" in ended.detail
+    assert "unexpected Metadata" in ended.detail
     assert_closed(ended, begun, CloseReason.ILLEGAL_SASL_STATE)
 
 

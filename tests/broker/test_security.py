@@ -198,7 +198,7 @@ def test_unsecured_tokens_need_kafkas_class_for_them() -> None:
     [
         (
             {},
-            "'GSSAPI', its default, of the listener SASL_PLAINTEXT: GSSAPI is not supported",
+            "'GSSAPI' (the default) of listener SASL_PLAINTEXT: GSSAPI is not supported",
         ),
         (
             {"sasl.enabled.mechanisms": "PLAIN,GSSAPI"},
@@ -461,7 +461,7 @@ async def test_what_changes_outside_is_read_again(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(secure.keep_fresh)
         write_trust(tmp_path / "trust.pem", "ca", "another")
-        await said.wait_for("new certificates are in use")
+        await said.wait_for("certificates reloaded")
         after = secure.tls.context
         write_trust(tmp_path / "broker.pem")
         await said.wait_for("stay as they were")

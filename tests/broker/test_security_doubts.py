@@ -31,8 +31,8 @@ def test_tokens_that_nobody_signs_are_told(caplog: pytest.LogCaptureFixture) -> 
     (told,) = doubts({HANDLER: UNSECURED}, caplog)
 
     assert told == (
-        f"listener SASL_PLAINTEXT: {HANDLER} lets everyone in by any name, since nobody signs the"
-        " tokens; it is for tests of clients only"
+        f"listener SASL_PLAINTEXT: {HANDLER} accepts unsigned tokens, so that any client can log in"
+        " under any name; use it only to test clients"
     )
 
 
@@ -40,8 +40,8 @@ def test_tokens_for_anybody_are_told(caplog: pytest.LogCaptureFixture) -> None:
     (told,) = doubts(SIGNED, caplog)
 
     assert told == (
-        f"listener SASL_PLAINTEXT: without {AUDIENCE} and {ISSUER}, tokens that were issued for"
-        " other services are good, too"
+        f"listener SASL_PLAINTEXT: without {AUDIENCE} and {ISSUER}, tokens issued for other services"
+        " are accepted"
     )
 
 

@@ -168,7 +168,7 @@ async def test_checking_a_topic_makes_none(registry: TopicRegistry) -> None:
         ({"name": "there"}, "TOPIC_ALREADY_EXISTS", "topic there already exists"),
         ({"name": "there", "partitions": 0}, "TOPIC_ALREADY_EXISTS", "topic there"),
         ({"name": "a_b"}, "INVALID_TOPIC_EXCEPTION", "topic a_b collides with topic a.b: '.' and"),
-        ({"name": "a b"}, "INVALID_TOPIC_EXCEPTION", "'a b' is no topic name; allowed: 1 to 249"),
+        ({"name": "a b"}, "INVALID_TOPIC_EXCEPTION", "invalid topic name 'a b'; allowed: 1 to 249"),
         ({"name": "__cluster_metadata"}, "INVALID_REQUEST", "__cluster_metadata is the name of"),
         ({"partitions": 0}, "INVALID_PARTITIONS", "0 partitions are not allowed; allowed: 1 or"),
         ({"partitions": -2}, "INVALID_PARTITIONS", "-2 partitions are not allowed"),
@@ -186,13 +186,13 @@ async def test_checking_a_topic_makes_none(registry: TopicRegistry) -> None:
         (
             {"assignments": [(0, [7]), (0, [7])]},
             "INVALID_REPLICA_ASSIGNMENT",
-            "the assigned partitions are not the numbers from 0 on, each once",
+            "the assigned partitions must be numbered consecutively from 0, each once",
         ),
         ({"assignments": [(0, [7])], "partitions": 1}, "INVALID_REQUEST", "with a replica assign"),
         (
             {"assignments": [(0, [7])], "replication_factor": 1},
             "INVALID_REQUEST",
-            "with a replica assignment the number of partitions and the replication factor",
+            "with replica assignments the number of partitions and the replication factor",
         ),
     ],
 )

@@ -252,7 +252,7 @@ async def test_a_failed_round_is_logged_and_the_next_one_comes(
         async with broker._cluster.folder._checkpointing._writing:  # or it is just being used
             draft.unlink()
             draft.mkdir()
-        await until(lambda: "upkeep failed: " in caplog.text)
+        await until(lambda: "background task failed: " in caplog.text)
         assert str(draft) in caplog.text
 
         draft.rmdir()

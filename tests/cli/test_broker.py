@@ -248,7 +248,7 @@ def test_a_real_kafkas_server_properties_starts(tmp_path: Path) -> None:
         assert f"{READY}PLAINTEXT://127.0.0.1:{port}" == broker.line
         assert "8" == setting(broker.address, "num.io.threads")
         assert (data / "t-0").is_dir()
-    without_meaning = re.search(r"without meaning on one node: (.*)", broker.log)
+    without_meaning = re.search(r"settings without effect on a single node: (.*)", broker.log)
     assert without_meaning is not None
     assert {
         "offsets.topic.replication.factor",

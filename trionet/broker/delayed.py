@@ -12,7 +12,7 @@ by one task. Entries of completed operations stay in the heap and are swept in b
 
 Rejected:
 
-* A task per waiting request. A task costs some 5 µs and 3 KB, and every wake-up a pass of the loop.
+* A task per waiting request. Waking a task costs 5 µs and a pass of the loop; this needs neither.
 * Kafka's hierarchical timing wheel. It exists to make cancelling O(1) from many threads; here a
   cancelled entry costs one dict lookup when it surfaces.
 * Completing everything at once. An append that wakes a thousand consumers would hold the loop for

@@ -16,7 +16,7 @@ The choices:
 * The cache is bounded by partitions in total, besides Kafka's bound on sessions: 1,000 sessions of
   250,000 partitions each would not fit in memory.
 * Requests of many partitions are read by a generator (:meth:`FetchSessionCache.opening`), between
-  whose steps the loop runs other tasks. Small ones use plain loops, which are twice as fast.
+  whose steps the loop runs other tasks. Small ones use plain loops, which are faster.
 
 Rejected: sessions tied to a connection. They would need no ids or epochs, but the protocol lets a
 consumer continue a session on another connection.

@@ -1,4 +1,4 @@
-"""Which APIs are served: each handler declares its key and versions where it is written."""
+"""The list of served APIs; each handler declares its key and versions beside its code."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ APIS: Final[tuple[Api, ...]] = (
 
 
 def served_apis(state: BrokerState) -> Apis:
-    """The APIs of one node."""
+    """Create the request dispatcher of one node."""
     return Apis(
         [api.of(state) for api in APIS if api is not API_VERSIONS],
         LongCalls(

@@ -1,4 +1,4 @@
-"""The ids of Kafka: of topics and of clusters."""
+"""Generates ids of topics and clusters."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from ..protocol.uuids import uuid_text
 
 
 def new_uuid(chance: random.Random = SYSTEM.chance) -> bytes:
-    """A random id that is none of Kafka's reserved ones, and whose text is no option of a tool.
+    """Return a random version 4 UUID (Kafka: Uuid.randomUuid).
 
-    It is a version 4 UUID; Kafka reserves ids of few set bits, and gives none whose text begins
-    with a hyphen (Kafka: Uuid.randomUuid).
+    Like Kafka, skips ids whose text begins with a hyphen, which tools would take for an option.
+    Kafka's reserved ids are not of version 4.
     """
     while True:
         drawn = bytearray(chance.randbytes(16))
