@@ -70,7 +70,7 @@ def test_a_list_that_is_not_set_begins_with_kafkas_default() -> None:
 
 @pytest.mark.parametrize("operation", [APPEND, SUBTRACT])
 def test_only_lists_are_appended_to_and_subtracted_from(operation: int) -> None:
-    with pytest.raises(ApiError, match="a is no list") as raised:
+    with pytest.raises(ApiError, match="a is not a list") as raised:
         after({"a": "1"}, ("a", operation, "2"))
 
     assert INVALID_CONFIG == raised.value.error_code

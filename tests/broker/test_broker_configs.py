@@ -309,7 +309,7 @@ async def test_a_log_setting_of_one_broker_is_not_that_of_several(
 
     async with open_broker(log_dir=data, brokers=3) as broker, connect_to(broker, 1, 2) as clients:
         first, second = clients
-        assert "left out: log.roll.ms cannot be set for one node" in caplog.text
+        assert "ignoring an altered setting: log.roll.ms cannot be set for one node" in caplog.text
         assert "log.roll.ms" not in broker.config.given
         await put(second, BROKER, "", log_roll_ms=2000)
         await put(first, BROKER, "1", max_connections=100)
@@ -344,7 +344,7 @@ async def test_what_was_altered_can_be_forgotten_while_the_broker_does_not_run(
 
 
 async def test_where_no_broker_was_nothing_is_made_to_be_forgotten(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="nothing was altered there"):
+    with pytest.raises(ConfigError, match="there are no altered settings"):
         await reset_altered(str(tmp_path / "none"))
 
     assert [] == os.listdir(tmp_path)

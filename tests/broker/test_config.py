@@ -190,15 +190,15 @@ def test_the_folder_is_that_of_log_dirs_and_else_of_log_dir(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"log.dirs": "/a,/b"}, r"log\.dirs = '/a,/b' names 2 folders; allowed: one"),
-        ({"log.dir": ""}, r"log\.dir = '' names 0 folders; allowed: one"),
+        ({"log.dirs": "/a,/b"}, r"log\.dirs = '/a,/b' names 2 folders; allowed: exactly one"),
+        ({"log.dir": ""}, r"log\.dir = '' names 0 folders; allowed: exactly one"),
         (
             {"process.roles": "controller"},
-            r"process\.roles = 'controller' .* since this is a broker",
+            r"process\.roles = 'controller' .* allowed: broker, or",
         ),
         ({"compression.type": "brotli"}, r"compression\.type = 'brotli' .* allowed: .*producer"),
         ({"compression.lz4.level": 18}, r"compression\.lz4\.level = 18 .* from 1 to 17"),
-        ({"authorizer.class.name": "x.Y"}, r"authorizer\.class\.name = 'x\.Y' .*everyone"),
+        ({"authorizer.class.name": "x.Y"}, r"authorizer\.class\.name = 'x\.Y' .*every client"),
         ({"log.retention.hours": 0}, r"log\.retention\.hours = 0 is not allowed; allowed: -1"),
         ({"log.roll.ms": 0}, r"log\.roll\.ms = 0 is not allowed"),
     ],

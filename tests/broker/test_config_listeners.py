@@ -133,7 +133,7 @@ def test_clients_are_told_the_advertised_address_and_else_the_bound_one(
 @pytest.mark.parametrize(
     ("advertised", "message"),
     [
-        ("SSL://h:1", "advertised.listeners: SSL://h:1 has no listener of that name"),
+        ("SSL://h:1", "advertised.listeners: SSL://h:1 has no listener of the same name"),
         ("PLAINTEXT://0.0.0.0:1", "advertised.listeners: clients cannot connect to PLAINTEXT://0"),
         ("PLAINTEXT://:1", "advertised.listeners: clients cannot connect to PLAINTEXT://:1"),
         ("h:1", "advertised.listeners: 'h:1' is not a listener"),

@@ -138,7 +138,7 @@ def test_settings_that_kafka_refuses_are_refused(
 def test_settings_are_checked_together_with_the_brokers() -> None:
     broker = BrokerConfig.from_settings({"log.cleaner.max.compaction.lag.ms": 5})
 
-    with pytest.raises(ApiError, match=r"min\.compaction\.lag\.ms = 10 is above"):
+    with pytest.raises(ApiError, match=r"min\.compaction\.lag\.ms = 10 is greater than"):
         check_topic_overrides(broker, [("min.compaction.lag.ms", "10")])
 
 

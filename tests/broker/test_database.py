@@ -322,9 +322,9 @@ async def test_a_damaged_database_is_an_error(path: str) -> None:
 @pytest.mark.parametrize(
     ("statement", "what"),
     [
-        ("INSERT INTO topic VALUES (x'00', 'orders', 'three')", "1 rows of topic hold values"),
-        ("INSERT INTO topic VALUES ('id', 'orders', 3)", "1 rows of topic hold values"),
-        ("INSERT INTO producer_id_block VALUES (0.5)", "1 rows of producer_id_block hold values"),
+        ("INSERT INTO topic VALUES (x'00', 'orders', 'three')", "1 rows of topic have values"),
+        ("INSERT INTO topic VALUES ('id', 'orders', 3)", "1 rows of topic have values"),
+        ("INSERT INTO producer_id_block VALUES (0.5)", "1 rows of producer_id_block have values"),
     ],
 )
 async def test_values_of_a_wrong_type_are_damage(path: str, statement: str, what: str) -> None:
@@ -402,8 +402,8 @@ async def test_a_database_of_a_newer_version_is_an_error_and_stays(path: str) ->
         version = connection.execute("SELECT version FROM schema_version").fetchone()[0]
 
     assert str(caught.value) == (
-        f"cannot open the database {path}: it has schema 99, and this version of trionet knows"
-        f" schemas up to {len(MIGRATIONS)}; use the version that wrote it"
+        f"cannot open the database {path}: it has schema 99, but this version of trionet"
+        f" supports schemas up to {len(MIGRATIONS)}; use the version that wrote it"
     )
     assert version == 99
 

@@ -71,7 +71,7 @@ def test_a_setting_that_counts_for_less_is_told(
 
     [(_, level, message)] = caplog.record_tuples
     assert logging.WARNING == level
-    assert message.startswith("max.connections = 501 counts as 500: the process may open 1000")
+    assert message.startswith("max.connections = 501 is reduced to 500: the process may open 1000")
 
 
 @contextlib.contextmanager

@@ -78,9 +78,9 @@ def test_levels_go_back_to_what_they_were(loggers: BrokerLoggers) -> None:
         (("no.such", DELETE, None), INVALID_CONFIG, "logger 'no.such' does not exist"),
         (("root", SET, "INFO"), INVALID_CONFIG, "logger 'root' does not exist"),
         ((NAME, SET, "LOUD"), INVALID_CONFIG, "'LOUD' is not a level; allowed: TRACE, DEBUG"),
-        ((NAME, SET, "debug"), INVALID_CONFIG, "'debug' is no level"),
-        ((NAME, APPEND, "INFO"), INVALID_REQUEST, "can be set or deleted only"),
-        ((NAME, SUBTRACT, "INFO"), INVALID_REQUEST, "can be set or deleted only"),
+        ((NAME, SET, "debug"), INVALID_CONFIG, "'debug' is not a level"),
+        ((NAME, APPEND, "INFO"), INVALID_REQUEST, "can only be set or deleted"),
+        ((NAME, SUBTRACT, "INFO"), INVALID_REQUEST, "can only be set or deleted"),
     ],
 )
 def test_a_bad_operation_changes_nothing_of_the_others_either(

@@ -119,7 +119,7 @@ async def test_a_response_that_is_too_large_closes_its_connection(
         assert {CloseReason.RESPONSE_TOO_LARGE: 1} == await close_reasons(broker)
         async with connect(broker.bootstrap_servers) as other:
             await other.call(unknown_topics(1), 12)
-    assert "10000 bytes of response.max.bytes" in caplog.text
+    assert "10000 bytes (response.max.bytes)" in caplog.text
 
 
 async def test_who_goes_is_not_answered() -> None:

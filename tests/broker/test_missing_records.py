@@ -95,7 +95,7 @@ async def test_a_broker_that_may_lack_nothing_sets_no_records_aside(data: Path) 
 async def test_a_database_that_has_lost_its_content_is_not_taken_for_a_new_one(data: Path) -> None:
     (data / "trionet.sqlite").write_bytes(b"")
 
-    with pytest.raises(ConfigError, match=r"trionet\.sqlite is empty: .* backup"):
+    with pytest.raises(ConfigError, match=r"trionet\.sqlite is empty; .* backup"):
         async with open_broker(log_dirs=str(data)):
             pass
     assert (data / "t-0").is_dir()
@@ -112,4 +112,4 @@ async def test_what_was_committed_last_may_be_missing_of_the_database(
         pass
 
     what = "empty" if is_there else "missing"
-    assert f"trionet.sqlite-wal is {what} after a stop that was not clean" in caplog.text
+    assert f"trionet.sqlite-wal is {what} after an unclean stop" in caplog.text

@@ -204,11 +204,11 @@ async def test_what_is_altered_is_logged_without_secrets_and_what_has_no_effect_
     await delete(client, BROKER, "1", "log.retention.ms")
 
     assert [
-        "settings of broker 1 altered: log.retention.ms=5, log.cleaner.threads=2",
+        "altered settings of broker 1: log.retention.ms=5, log.cleaner.threads=2",
         "settings not applied by this version: log.cleaner.threads=2",
-        "settings of all brokers altered: num.replica.fetchers=2",
+        "altered settings of all brokers: num.replica.fetchers=2",
         "settings without effect on a single node: num.replica.fetchers",
-        "settings of broker 1 altered: log.retention.ms deleted",
+        "altered settings of broker 1: log.retention.ms deleted",
     ] == [each.getMessage() for each in caplog.records]
 
 

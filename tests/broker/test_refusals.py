@@ -91,7 +91,7 @@ def test_what_a_peer_has_written_is_no_line_of_its_own(caplog: pytest.LogCapture
 @pytest.mark.parametrize(
     ("settings", "warning"),
     [
-        ({"sasl.enabled.mechanisms": "SCRAM-SHA-512"}, "there are no users of SCRAM"),
+        ({"sasl.enabled.mechanisms": "SCRAM-SHA-512"}, "there are no SCRAM users"),
         ({"listener.name.other.ssl.client.auth": "required"}, "settings for listeners that do not exist"),
         ({}, ""),
     ],

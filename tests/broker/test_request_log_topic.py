@@ -385,7 +385,7 @@ async def test_several_nodes_write_to_one_topic(autojump_clock: MockClock) -> No
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"request.log.topic": "no topic"}, "'no topic' is no topic name"),
+        ({"request.log.topic": "no topic"}, "invalid topic name 'no topic'"),
         ({"request.log.topic": "__consumer_offsets"}, "internal topic"),
         ({"request.log.sample": 1.5}, "a number from 0 to 1"),
         ({"request.log.sample": 1e-9}, "0, or a number from 0.000001 to 1"),

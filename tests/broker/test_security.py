@@ -202,7 +202,7 @@ def test_unsecured_tokens_need_kafkas_class_for_them() -> None:
         ),
         (
             {"sasl.enabled.mechanisms": "PLAIN,GSSAPI"},
-            "'PLAIN,GSSAPI' of the listener SASL_PLAINTEXT: GSSAPI is not supported",
+            "'PLAIN,GSSAPI' of listener SASL_PLAINTEXT: GSSAPI is not supported",
         ),
         ({"sasl.enabled.mechanisms": ""}, "is empty"),
         ({"sasl.enabled.mechanisms": "PLAIN"}, f"{PLAIN_KEY} must name the users"),
@@ -222,7 +222,7 @@ def test_unsecured_tokens_need_kafkas_class_for_them() -> None:
             f"{PLAIN_KEY} must name the users",
         ),
         ({"sasl.enabled.mechanisms": "PLAIN", PLAIN_KEY: "secret"}, "no flag behind"),
-        ({"sasl.enabled.mechanisms": "OAUTHBEARER"}, "jwks.endpoint.url must name the keys"),
+        ({"sasl.enabled.mechanisms": "OAUTHBEARER"}, "jwks.endpoint.url must be set to the URL"),
         (
             {
                 "sasl.enabled.mechanisms": "OAUTHBEARER",

@@ -96,7 +96,7 @@ async def test_limits_of_the_broker_and_of_a_listener_are_different_ones() -> No
         ("listener.name.internal.max.connection.creation.rate", 0, "1 or more"),
         ("max.connections.per.ip", 0, "overrides is set"),
         ("max.connections.per.ip.overrides", "nowhere at all:5", "has no address"),
-        ("inter.broker.listener.name", "EXTERNAL", "none of the listeners"),
+        ("inter.broker.listener.name", "EXTERNAL", "not in listeners"),
         ("num.network.threads", 0, "num.network.threads"),
     ],
 )

@@ -92,7 +92,7 @@ async def test_topics_and_the_cluster_id_are_there_after_a_restart(tmp_path: Pat
 @pytest.mark.parametrize(
     ("row", "what"),
     [
-        ((b"i", "../t", 0, 1), "is no topic name"),
+        ((b"i", "../t", 0, 1), "invalid topic name"),
         ((b"i", "t", -1, 1), "partitions -1 to 1"),
         ((b"i", "t", 2, 1), "partitions 2 to 1"),
         ((b"i", "t", 0, PARTITIONS_MAX + 1), "partitions 0 to 10001"),
@@ -169,7 +169,7 @@ async def test_checking_a_topic_makes_none(registry: TopicRegistry) -> None:
         ({"name": "there", "partitions": 0}, "TOPIC_ALREADY_EXISTS", "topic there"),
         ({"name": "a_b"}, "INVALID_TOPIC_EXCEPTION", "topic a_b collides with topic a.b: '.' and"),
         ({"name": "a b"}, "INVALID_TOPIC_EXCEPTION", "invalid topic name 'a b'; allowed: 1 to 249"),
-        ({"name": "__cluster_metadata"}, "INVALID_REQUEST", "__cluster_metadata is the name of"),
+        ({"name": "__cluster_metadata"}, "INVALID_REQUEST", "__cluster_metadata is reserved for"),
         ({"partitions": 0}, "INVALID_PARTITIONS", "0 partitions are not allowed; allowed: 1 or"),
         ({"partitions": -2}, "INVALID_PARTITIONS", "-2 partitions are not allowed"),
         ({"partitions": PARTITIONS_MAX + 1}, "POLICY_VIOLATION", "10001 partitions are too many"),
@@ -179,16 +179,16 @@ async def test_checking_a_topic_makes_none(registry: TopicRegistry) -> None:
         ({"partitions": 0, "replication_factor": 0}, "INVALID_REPLICATION_FACTOR", "replication"),
         ({"configs": [("foo", "1")]}, "INVALID_CONFIG", "foo: unknown topic key"),
         ({"configs": [("foo", "1")], "partitions": 0}, "INVALID_CONFIG", "foo: unknown topic"),
-        ({"assignments": [(0, [])]}, "INVALID_REPLICA_ASSIGNMENT", "partition 0 is assigned"),
-        ({"assignments": [(0, [7, 7])]}, "INVALID_REPLICA_ASSIGNMENT", "partition 0 is assigned"),
-        ({"assignments": [(0, [1])]}, "INVALID_REPLICA_ASSIGNMENT", "partition 0 is assigned to"),
+        ({"assignments": [(0, [])]}, "INVALID_REPLICA_ASSIGNMENT", "partition 0 cannot be assigned"),
+        ({"assignments": [(0, [7, 7])]}, "INVALID_REPLICA_ASSIGNMENT", "partition 0 cannot be assigned"),
+        ({"assignments": [(0, [1])]}, "INVALID_REPLICA_ASSIGNMENT", "partition 0 cannot be assigned to"),
         ({"assignments": [(1, [7])]}, "INVALID_REPLICA_ASSIGNMENT", "the assigned partitions"),
         (
             {"assignments": [(0, [7]), (0, [7])]},
             "INVALID_REPLICA_ASSIGNMENT",
             "the assigned partitions must be numbered consecutively from 0, each once",
         ),
-        ({"assignments": [(0, [7])], "partitions": 1}, "INVALID_REQUEST", "with a replica assign"),
+        ({"assignments": [(0, [7])], "partitions": 1}, "INVALID_REQUEST", "with replica assign"),
         (
             {"assignments": [(0, [7])], "replication_factor": 1},
             "INVALID_REQUEST",

@@ -72,7 +72,7 @@ def test_a_terminal_is_asked_without_showing_it(
     ("name", "password", "message"),
     [
         ("alice", "", "the password of 'alice' is empty"),
-        ("", "secret", "cannot be a user's name"),
+        ("", "secret", "invalid user name"),
     ],
 )
 def test_what_cannot_be_is_refused(
