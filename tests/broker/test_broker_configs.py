@@ -31,7 +31,7 @@ from support.config_calls import (
 from support.nodes import connect_to
 from support.tls import certificate, write_pem
 from trionet import ConfigError, open_broker
-from trionet.broker.broker_configs import OF_ALL, Apply, BrokerConfigs, reset_altered
+from trionet.broker.broker_configs import ALL_BROKERS, Apply, BrokerConfigs, reset_altered
 from trionet.broker.config import BrokerConfig
 from trionet.broker.database import DATABASE_NAME, Database, open_database
 from trionet.broker.dynamic_config import DynamicConfig
@@ -45,7 +45,7 @@ class Node:
 
     def __init__(self, configs: BrokerConfigs, node_id: int) -> None:
         static = BrokerConfig.from_settings({"node.id": node_id})
-        self.settings: DynamicConfig = configs.of_broker(static)
+        self.settings: DynamicConfig = configs.settings_of(static)
         self.refused = -1
         self.altered: list[frozenset[str]] = []
 
@@ -75,7 +75,7 @@ async def database() -> AsyncIterator[Database]:
 def two_nodes(configs: BrokerConfigs) -> tuple[Node, Node]:
     nodes = Node(configs, 1), Node(configs, 2)
     for node in nodes:
-        configs.join(node.settings.static.node_id, node)
+        configs.register(node.settings.static.node_id, node)
     return nodes
 
 
@@ -88,7 +88,7 @@ async def test_a_setting_of_all_brokers_is_every_brokers_and_one_of_one_is_its_o
     configs = await BrokerConfigs.load(database)
     first, second = two_nodes(configs)
 
-    await configs.alter(OF_ALL, lambda _: {"message.max.bytes": "5"})
+    await configs.alter(ALL_BROKERS, lambda _: {"message.max.bytes": "5"})
     await configs.alter("2", lambda _: {"message.max.bytes": "6"})
 
     assert (5, 6) == (first.bytes_max, second.bytes_max)
@@ -103,7 +103,7 @@ async def test_what_one_broker_refuses_changes_none(database: Database) -> None:
     second.refused = 5
 
     with pytest.raises(ApiError, match="this one does not") as raised:
-        await configs.alter(OF_ALL, lambda _: {"message.max.bytes": "5"})
+        await configs.alter(ALL_BROKERS, lambda _: {"message.max.bytes": "5"})
 
     assert error_codes.INVALID_REQUEST == raised.value.error_code
     assert (before, before) == (first.bytes_max, second.bytes_max)
@@ -115,9 +115,9 @@ async def test_a_broker_that_has_left_is_told_no_more_and_finds_it_when_it_is_ba
 ) -> None:
     configs = await BrokerConfigs.load(database)
     first, second = two_nodes(configs)
-    configs.leave(second)
+    configs.unregister(second)
 
-    await configs.alter(OF_ALL, lambda _: {"message.max.bytes": "5"})
+    await configs.alter(ALL_BROKERS, lambda _: {"message.max.bytes": "5"})
 
     assert (5, []) == (first.bytes_max, second.altered)
     assert 5 == Node(configs, 2).bytes_max
@@ -126,9 +126,9 @@ async def test_a_broker_that_has_left_is_told_no_more_and_finds_it_when_it_is_ba
 async def test_nothing_is_altered_while_a_broker_starts(database: Database) -> None:
     configs = await BrokerConfigs.load(database)
     node = Node(configs, 1)
-    async with trio.open_nursery() as nursery, configs.unchanged():
-        configs.join(1, node)
-        nursery.start_soon(configs.alter, OF_ALL, lambda _: {"message.max.bytes": "5"})
+    async with trio.open_nursery() as nursery, configs.hold_changes():
+        configs.register(1, node)
+        nursery.start_soon(configs.alter, ALL_BROKERS, lambda _: {"message.max.bytes": "5"})
         await trio.testing.wait_all_tasks_blocked()
         assert [] == node.altered
 
@@ -212,7 +212,10 @@ async def test_what_cannot_be_used_any_more_keeps_nobody_from_starting_or_alteri
         await alter(client, BROKER, "1", (f"{store}.location", SET, pem), *sets(log_roll_ms=5))
 
     async with open_broker(log_dir=data) as broker, connect(broker.bootstrap_servers) as client:
-        assert f"ignoring an altered setting: {store}.location names no existing listener" in caplog.text
+        assert (
+            f"ignoring an altered setting: {store}.location names no existing listener"
+            in caplog.text
+        )
         assert 5 == broker.config.integer("log.roll.ms")
 
         await put(client, BROKER, "1", log_roll_ms=6)
@@ -310,7 +313,7 @@ async def test_a_log_setting_of_one_broker_is_not_that_of_several(
     async with open_broker(log_dir=data, brokers=3) as broker, connect_to(broker, 1, 2) as clients:
         first, second = clients
         assert "ignoring an altered setting: log.roll.ms cannot be set for one node" in caplog.text
-        assert "log.roll.ms" not in broker.config.given
+        assert "log.roll.ms" not in broker.config.originals
         await put(second, BROKER, "", log_roll_ms=2000)
         await put(first, BROKER, "1", max_connections=100)
         assert 2000 == broker.config.integer("log.roll.ms")

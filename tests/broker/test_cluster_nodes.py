@@ -166,7 +166,9 @@ async def test_what_has_a_meaning_on_several_nodes_is_not_reported_there(
     async with open_broker(brokers=brokers, min_insync_replicas=2):
         pass
 
-    assert times == caplog.text.count("settings without effect on a single node: min.insync.replicas")
+    assert times == caplog.text.count(
+        "settings without effect on a single node: min.insync.replicas"
+    )
 
 
 async def test_nor_is_what_would_have_one_but_is_not_applied_called_meaningless_there(
@@ -314,7 +316,7 @@ async def test_a_node_whose_port_was_taken_does_not_start_until_it_is_free(
     broker: Broker,
 ) -> None:
     await broker.stop(3)
-    broker._nodes[3].give_ports_back()
+    broker._nodes[3].release_ports()
     with socket.create_server(host_and_port(address(broker, 3))):
         with pytest.raises(OSError, match="cannot listen on"):
             await broker.start(3)

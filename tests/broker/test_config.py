@@ -52,8 +52,8 @@ def test_without_settings_a_broker_listens_on_loopback_with_kafkas_defaults() ->
     assert config["num.partitions"] == 1
     assert config["message.max.bytes"] == 1_048_588
     assert config["advertised.listeners"] is None
-    assert config.given == {}
-    assert config.without_meaning == ()
+    assert config.originals == {}
+    assert config.without_effect == ()
     assert config.not_applied == ()
 
 
@@ -63,7 +63,7 @@ def test_the_server_properties_of_kafka_starts() -> None:
     assert (Endpoint.parse("PLAINTEXT://:9092"),) == config.listeners
     assert Endpoint.parse("PLAINTEXT://localhost:9092") == config.advertised("PLAINTEXT")
     assert config.log_dir == "/tmp/kraft-combined-logs"
-    assert config.without_meaning == (
+    assert config.without_effect == (
         "process.roles",
         "controller.quorum.bootstrap.servers",
         "controller.listener.names",
@@ -81,7 +81,7 @@ def test_underscores_stand_for_dots_and_none_for_unset() -> None:
         {"num_partitions": "3", "delete_topic_enable": False, "broker_rack": None}
     )
 
-    assert by_keyword.given == {"num.partitions": 3, "delete.topic.enable": False}
+    assert by_keyword.originals == {"num.partitions": 3, "delete.topic.enable": False}
     assert by_keyword["broker.rack"] is None
 
 
@@ -146,7 +146,7 @@ def test_a_configuration_does_not_change() -> None:
 
     assert config["num.partitions"] == 3
     with pytest.raises(TypeError):
-        config.given["num.partitions"] = 4  # type: ignore[index]
+        config.originals["num.partitions"] = 4  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
@@ -276,14 +276,14 @@ def test_defaults_and_values_that_ask_for_nothing_are_not_listed() -> None:
     )
 
     assert config.not_applied == ()
-    assert config.without_meaning == ()
+    assert config.without_effect == ()
 
 
 def test_settings_of_a_controllers_listener_mean_nothing_here() -> None:
     key = "listener.name.controller.ssl.keystore.location"
     config = BrokerConfig.from_settings({"controller.listener.names": "CONTROLLER", key: "/k"})
 
-    assert config.without_meaning == ("controller.listener.names", key)
+    assert config.without_effect == ("controller.listener.names", key)
     assert config.not_applied == ()
 
 
@@ -302,7 +302,7 @@ def test_settings_of_listeners_that_there_are_not_are_listed() -> None:
 
     config = BrokerConfig.from_settings(settings)
 
-    assert config.of_no_listener == (unknown,)
+    assert config.unknown_listener_keys == (unknown,)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from trionet.broker.config_topic_keys import TOPIC_KEYS
 from trionet.broker.dynamic_config import DynamicConfig
 from trionet.protocol.config_types import BOOLEAN, INT, LIST, LONG, PASSWORD, Password, Value
 
-TOPIC, OWN, OF_ALL, STATIC, DEFAULT = 1, 2, 3, 4, 5
+TOPIC, OWN, ALL_BROKERS, STATIC, DEFAULT = 1, 2, 3, 4, 5
 
 
 def of_settings(settings: Mapping[str, object], **altered: Mapping[str, Value]) -> DynamicConfig:
@@ -211,7 +211,7 @@ def test_one_brokers_setting_comes_before_that_of_all_and_before_the_static_one(
     assert (entry.value, entry.source, entry.is_default) == ("3000000", OWN, False)
     assert entry.synonyms == (
         ConfigSynonym("message.max.bytes", "3000000", OWN),
-        ConfigSynonym("message.max.bytes", "2000000", OF_ALL),
+        ConfigSynonym("message.max.bytes", "2000000", ALL_BROKERS),
         ConfigSynonym("message.max.bytes", "1500000", STATIC),
         ConfigSynonym("message.max.bytes", "1048588", DEFAULT),
     )
@@ -220,9 +220,9 @@ def test_one_brokers_setting_comes_before_that_of_all_and_before_the_static_one(
 def test_an_altered_setting_of_the_broker_is_the_source_of_its_topics_value() -> None:
     entries = {entry.name: entry for entry in describe_topic(ALTERED, {"segment.ms": "7"})}
 
-    assert (entries["retention.ms"].value, entries["retention.ms"].source) == ("60001", OF_ALL)
+    assert (entries["retention.ms"].value, entries["retention.ms"].source) == ("60001", ALL_BROKERS)
     assert entries["retention.ms"].synonyms == (
-        ConfigSynonym("log.retention.ms", "60001", OF_ALL),
+        ConfigSynonym("log.retention.ms", "60001", ALL_BROKERS),
         ConfigSynonym("log.retention.hours", "24", STATIC),
         ConfigSynonym("log.retention.hours", "168", DEFAULT),
     )
@@ -240,7 +240,7 @@ def test_an_altered_setting_of_a_listener_is_told_with_those_behind_it() -> None
     assert (entry.value, entry.type, entry.read_only) == ("1000", INT, True)
     assert entry.synonyms == (
         ConfigSynonym(name, "1000", OWN),
-        ConfigSynonym(name, "1001", OF_ALL),
+        ConfigSynonym(name, "1001", ALL_BROKERS),
         ConfigSynonym("max.connections", "2147483647", DEFAULT),
     )
 
@@ -257,11 +257,11 @@ def test_what_was_altered_for_all_brokers_is_told_by_itself() -> None:
     entries = describe_all_brokers(ALTERED)
 
     assert [(entry.name, entry.value, entry.source) for entry in entries] == [
-        ("listener.name.plaintext.max.connections", "1001", OF_ALL),
-        ("log.retention.ms", "60001", OF_ALL),
-        ("message.max.bytes", "2000000", OF_ALL),
+        ("listener.name.plaintext.max.connections", "1001", ALL_BROKERS),
+        ("log.retention.ms", "60001", ALL_BROKERS),
+        ("message.max.bytes", "2000000", ALL_BROKERS),
     ]
-    assert entries[-1].synonyms == (ConfigSynonym("message.max.bytes", "2000000", OF_ALL),)
+    assert entries[-1].synonyms == (ConfigSynonym("message.max.bytes", "2000000", ALL_BROKERS),)
 
 
 def test_what_can_be_altered_is_not_read_only() -> None:

@@ -16,10 +16,10 @@ from trionet.broker.config_dynamic_keys import (
     PER_BROKER,
     STORES,
     THREADS,
-    checked_with,
+    check_group,
     read_settings,
-    shown,
-    stores_of,
+    redacted,
+    store_group,
 )
 from trionet.errors import ConfigError
 from trionet.protocol.config_types import HIDDEN, Password, Value
@@ -32,14 +32,14 @@ BROKER = BrokerConfig.from_settings(
 )
 
 
-def value(key: str, text: str, *, of_all: bool = False) -> Value:
-    values, problems = read_settings(BROKER, {key: text}, of_all=of_all)
+def value(key: str, text: str, *, for_all_brokers: bool = False) -> Value:
+    values, problems = read_settings(BROKER, {key: text}, for_all_brokers=for_all_brokers)
     assert {} == problems
     return values[key]
 
 
-def problem(key: str, text: str, *, of_all: bool = False) -> str:
-    values, problems = read_settings(BROKER, {key: text}, of_all=of_all)
+def problem(key: str, text: str, *, for_all_brokers: bool = False) -> str:
+    values, problems = read_settings(BROKER, {key: text}, for_all_brokers=for_all_brokers)
     assert {} == values
     return str(problems[key])
 
@@ -49,17 +49,19 @@ def test_kafka_has_so_many_keys_that_can_be_changed() -> None:
     assert PER_BROKER | STORES | LISTENER_LIMITS | set(THREADS) <= DYNAMIC <= set(BROKER_KEYS)
 
 
-@pytest.mark.parametrize("of_all", [True, False])
-def test_settings_are_read_as_their_types(of_all: bool) -> None:
-    assert 5 == value("message.max.bytes", " 5 ", of_all=of_all)
-    assert ("compact", "delete") == value("log.cleanup.policy", "compact, delete", of_all=of_all)
-    assert 7 == value("listener.name.secure.max.connections", "7", of_all=of_all)
-    assert 100 == value("leader.replication.throttled.rate", "100", of_all=of_all)
+@pytest.mark.parametrize("for_all_brokers", [True, False])
+def test_settings_are_read_as_their_types(for_all_brokers: bool) -> None:
+    assert 5 == value("message.max.bytes", " 5 ", for_all_brokers=for_all_brokers)
+    assert ("compact", "delete") == value(
+        "log.cleanup.policy", "compact, delete", for_all_brokers=for_all_brokers
+    )
+    assert 7 == value("listener.name.secure.max.connections", "7", for_all_brokers=for_all_brokers)
+    assert 100 == value("leader.replication.throttled.rate", "100", for_all_brokers=for_all_brokers)
 
 
 def test_one_bad_setting_leaves_the_others_readable() -> None:
     values, problems = read_settings(
-        BROKER, {"message.max.bytes": "x", "log.retention.ms": "9"}, of_all=False
+        BROKER, {"message.max.bytes": "x", "log.retention.ms": "9"}, for_all_brokers=False
     )
 
     assert {"log.retention.ms": 9} == values
@@ -86,7 +88,7 @@ def test_certificates_are_those_of_one_listener_of_one_broker(key: str) -> None:
 
     assert value(of_listener, "x") in ("x", Password("x"))
     assert f"set listener.name.LISTENER.{key}" in problem(key, "x")
-    assert "cannot be set for all brokers" in problem(of_listener, "x", of_all=True)
+    assert "cannot be set for all brokers" in problem(of_listener, "x", for_all_brokers=True)
     assert "the listener does not use TLS" in problem(f"listener.name.plaintext.{key}", "x")
 
 
@@ -137,9 +139,9 @@ def test_classes_are_not_loaded() -> None:
 
 
 def test_what_may_be_a_secret_is_not_shown() -> None:
-    assert "5" == shown("message.max.bytes", "5")
-    assert HIDDEN == shown("listener.name.secure.ssl.keystore.password", "hush")
-    assert HIDDEN == shown("no.such.key", "hush")
+    assert "5" == redacted("message.max.bytes", "5")
+    assert HIDDEN == redacted("listener.name.secure.ssl.keystore.password", "hush")
+    assert HIDDEN == redacted("no.such.key", "hush")
 
 
 def test_only_the_first_of_many_unknown_keys_is_compared_with_all_there_are(
@@ -156,7 +158,7 @@ def test_only_the_first_of_many_unknown_keys_is_compared_with_all_there_are(
     texts = dict.fromkeys(["message.max.bytes", *(f"unknown{n}" for n in range(100))], "1")
 
     with pytest.raises(ConfigError, match="unknown0: unknown key"):
-        read_settings(BROKER, texts, of_all=False, altered=texts)
+        read_settings(BROKER, texts, for_all_brokers=False, altered=texts)
 
     assert ["unknown0"] == compared
 
@@ -164,10 +166,8 @@ def test_only_the_first_of_many_unknown_keys_is_compared_with_all_there_are(
 def test_settings_that_are_checked_together_have_one_name() -> None:
     store = "listener.name.secure.ssl.keystore"
 
-    assert stores_of("SECURE") == checked_with(f"{store}.key") == checked_with(f"{store}.location")
-    assert stores_of("SECURE") != checked_with("listener.name.other.ssl.keystore.key")
-    assert checked_with("max.connections.per.ip") == checked_with(
-        "max.connections.per.ip.overrides"
-    )
+    assert store_group("SECURE") == check_group(f"{store}.key") == check_group(f"{store}.location")
+    assert store_group("SECURE") != check_group("listener.name.other.ssl.keystore.key")
+    assert check_group("max.connections.per.ip") == check_group("max.connections.per.ip.overrides")
     for key in ("max.connections", "listener.name.secure.max.connections", "log.retention.ms"):
-        assert key == checked_with(key)
+        assert key == check_group(key)

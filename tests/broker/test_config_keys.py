@@ -12,8 +12,8 @@ from support.cache import Unavailable
 from support.kafka_tools import kafka_tool
 from trionet.broker.config import BROKER_KEYS
 from trionet.broker.config_dynamic_keys import DYNAMIC, PER_BROKER
-from trionet.broker.config_keys import APPLIED, DYNAMIC_ONLY, ONE_NODE, OURS
-from trionet.broker.config_keys_later import ASKS_FOR_NOTHING, INTERNAL, LATER
+from trionet.broker.config_keys import APPLIED, DYNAMIC_ONLY, NO_EFFECT, TRIONET_KEYS
+from trionet.broker.config_keys_later import INTERNAL, NO_OP_VALUES, NOT_APPLIED
 from trionet.broker.config_topic_keys import TOPIC_KEYS
 from trionet.broker.log.config import LogConfig
 from trionet.protocol.config_types import Row, parse_value, value_text
@@ -66,7 +66,9 @@ public class ListKeys {
 """
 
 
-@pytest.mark.parametrize("table", [APPLIED, OURS, ONE_NODE, DYNAMIC_ONLY, LATER, INTERNAL])
+@pytest.mark.parametrize(
+    "table", [APPLIED, TRIONET_KEYS, NO_EFFECT, DYNAMIC_ONLY, NOT_APPLIED, INTERNAL]
+)
 def test_a_table_is_in_alphabetical_order(table: tuple[Row, ...]) -> None:
     names = [row[0] for row in table]
 
@@ -74,7 +76,7 @@ def test_a_table_is_in_alphabetical_order(table: tuple[Row, ...]) -> None:
 
 
 def test_a_key_is_in_one_table_only() -> None:
-    rows = [*APPLIED, *OURS, *ONE_NODE, *DYNAMIC_ONLY, *LATER, *INTERNAL]
+    rows = [*APPLIED, *TRIONET_KEYS, *NO_EFFECT, *DYNAMIC_ONLY, *NOT_APPLIED, *INTERNAL]
 
     assert len(rows) == len(BROKER_KEYS)
 
@@ -116,8 +118,8 @@ def _keys_of_the_log() -> set[str]:
 def test_a_key_is_in_the_table_of_applied_ones_if_and_only_if_something_reads_it() -> None:
     sources, of_the_log = _sources(), _keys_of_the_log()
     read = {key for key in BROKER_KEYS if f'"{key}"' in sources} | of_the_log
-    applied = {row[0] for row in (*APPLIED, *OURS)}
-    later = {row[0] for row in (*LATER, *INTERNAL)}
+    applied = {row[0] for row in (*APPLIED, *TRIONET_KEYS)}
+    later = {row[0] for row in (*NOT_APPLIED, *INTERNAL)}
 
     assert applied - read == set()
     assert read & later == {
@@ -127,8 +129,8 @@ def test_a_key_is_in_the_table_of_applied_ones_if_and_only_if_something_reads_it
 
 
 def test_values_that_ask_for_nothing_are_of_keys_not_applied_and_allowed() -> None:
-    later = {row[0]: row for row in LATER}
-    for key, values in ASKS_FOR_NOTHING.items():
+    later = {row[0]: row for row in NOT_APPLIED}
+    for key, values in NO_OP_VALUES.items():
         name, kind, default, rule = later[key]
         for value in values:
             assert value != default
@@ -155,7 +157,9 @@ def test_keys_types_and_defaults_are_those_of_the_real_kafka(lines_of_kafka: lis
         _line("broker", name, kind, value_text(default))
         for name, kind, default, _ in BROKER_KEYS.values()
         if name
-        not in KEYS_OF_PLUGINS | DEFAULTS_OF_OURS | {row[0] for row in (*OURS, *DYNAMIC_ONLY)}
+        not in KEYS_OF_PLUGINS
+        | DEFAULTS_OF_OURS
+        | {row[0] for row in (*TRIONET_KEYS, *DYNAMIC_ONLY)}
     ]
     ours += [
         _line("topic", row.name, row.kind, value_text(row.default)) for row in TOPIC_KEYS.values()

@@ -489,4 +489,7 @@ async def test_a_write_ahead_log_that_is_cut_is_reported(
     async with open_database(path) as database:
         assert [0, 1] == await database.transaction(read)
 
-    assert f"{path}-wal ends in the middle of a change; its last 4020 bytes are discarded" in caplog.text
+    assert (
+        f"{path}-wal ends in the middle of a change; its last 4020 bytes are discarded"
+        in caplog.text
+    )

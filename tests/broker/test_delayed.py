@@ -16,7 +16,7 @@ from trio.testing import MockClock
 from support.turns import turns_during
 from trionet import open_broker
 from trionet.broker.broker import STOP_GRACE_SECONDS
-from trionet.broker.delayed import AT_ONCE_MAX, COMPLETED_IN_A_TURN, SWEEP_AT_LEAST, Purgatory
+from trionet.broker.delayed import AT_ONCE_MAX, COMPLETED_PER_PASS, SWEEP_AT_LEAST, Purgatory
 
 NEVER = float("inf")
 
@@ -160,13 +160,13 @@ async def test_a_closed_one_keeps_nobody_waiting(purgatory: Purgatory) -> None:
 async def test_all_of_them_complete_in_turns_that_can_be_given_up(purgatory: Purgatory) -> None:
     """Together they may take longer than a stop."""
 
-    class TakesLong(Waits):
+    class NeedsLongCall(Waits):
         def complete(self) -> None:
             super().complete()
             if sum(each.completed for each in operations) == 3:
                 scope.cancel()
 
-    operations = [TakesLong() for _ in range(10)]
+    operations = [NeedsLongCall() for _ in range(10)]
     for operation in operations:
         purgatory.add(operation, ["a"], NEVER)
 
@@ -226,7 +226,7 @@ class Noted(Waits):
 
 async def test_who_completes_many_leaves_the_others_their_turn(purgatory: Purgatory) -> None:
     """A record that a thousand consumers wait for is not to hold the loop until all have it."""
-    operations = [Noted() for _ in range(AT_ONCE_MAX + 10 * COMPLETED_IN_A_TURN)]
+    operations = [Noted() for _ in range(AT_ONCE_MAX + 10 * COMPLETED_PER_PASS)]
     for operation in operations:
         purgatory.add(operation, ["a"], NEVER)
 

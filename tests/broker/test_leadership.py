@@ -84,7 +84,7 @@ def test_what_a_stopped_node_led_goes_to_the_next_replica_in_the_next_epoch() ->
     assert [0] == leadership.stop(1)
     assert PartitionRegistration((1, 2, 3), leader=2, epoch=1, last_leader=2) == leadership[0]
     assert [2, 3] == leadership.in_sync(leadership[0]) == leadership.live
-    assert [1] == leadership.offline(leadership[0])
+    assert [1] == leadership.offline_replicas(leadership[0])
 
 
 def test_what_no_replica_can_lead_has_no_leader_until_one_starts() -> None:
@@ -103,7 +103,7 @@ def test_the_last_leader_stays_in_sync() -> None:
     assert [2] == leadership.in_sync(leadership[0])
     leadership.stop(2)
     assert [2] == leadership.in_sync(leadership[0])
-    assert [1, 2] == leadership.offline(leadership[0])
+    assert [1, 2] == leadership.offline_replicas(leadership[0])
     leadership.start(1)
     assert [1] == leadership.in_sync(leadership[0])
     assert [] == leadership.in_sync(leadership.get(9))
@@ -115,10 +115,10 @@ def test_a_node_that_starts_takes_nothing_from_others_until_it_is_asked() -> Non
 
     assert [] == leadership.start(1)
     assert [2, 2, 3] == leaders(leadership, 3)
-    assert [0] == leadership.prefer()
+    assert [0] == leadership.elect_preferred()
     assert [1, 2, 3] == leaders(leadership, 3)
     assert 2 == leadership[0].epoch
-    assert [] == leadership.prefer()
+    assert [] == leadership.elect_preferred()
 
 
 def test_the_controller_is_the_first_node_that_lives() -> None:
@@ -193,16 +193,16 @@ def test_leaders_live_and_epochs_count_their_changes(
         elif verb == "start":
             changed = leadership.start(node)
         elif verb == "prefer":
-            changed = leadership.prefer()
+            changed = leadership.elect_preferred()
         else:
-            able = [n for n in range(5) if node in leadership.living(leadership[n])]
+            able = [n for n in range(5) if node in leadership.live_replicas(leadership[n])]
             changed = [number for number in able[:1] if leadership.move(number, node)]
         for number, old in before.items():
             new = leadership[number]
-            live = leadership.living(new)
+            live = leadership.live_replicas(new)
             assert (number in changed) == (old.leader != new.leader)
             assert new.epoch - old.epoch == (number in changed)
             assert new.leader in (live or [NO_LEADER])
             assert leadership.in_sync(new) == (live or [new.last_leader])
             assert new.last_leader == (new.leader if live else old.last_leader)
-            assert sorted(live + leadership.offline(new)) == sorted(old.replicas)
+            assert sorted(live + leadership.offline_replicas(new)) == sorted(old.replicas)

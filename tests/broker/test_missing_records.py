@@ -87,7 +87,9 @@ async def test_a_broker_that_may_lack_nothing_sets_no_records_aside(data: Path) 
             pass
     os.rename(data / "other-0", data / "t-0")
     shutil.copytree(data / "t-0", data / "other-0")
-    with pytest.raises(MissingRecordsError, match=r"1 partitions with records belong to no topic, .* other-0"):
+    with pytest.raises(
+        MissingRecordsError, match=r"1 partitions with records belong to no topic, .* other-0"
+    ):
         async with open_broker(log_dirs=str(data), log_missing_records_allowed=False):
             pass
 

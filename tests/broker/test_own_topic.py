@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from trionet.broker.own_topic import FIELDS, NAMES_OF, OwnTopic
+from trionet.broker.own_topic import FIELDS, NAMES_OF, RequestLogTopic
 from trionet.broker.served import APIS
 from trionet.broker.topics import TopicRegistry
 from trionet.protocol import api_keys
@@ -55,14 +55,14 @@ def test_an_api_that_names_topics_is_known(key: int) -> None:
 @pytest.mark.parametrize("key", FIELDS, ids=api_keys.name_of)
 def test_a_request_names_it_or_has_its_id(key: int) -> None:
     field = FIELDS[key]
-    own = OwnTopic("log", cast(TopicRegistry, {"log": SimpleNamespace(id=b"i" * 16)}))
+    own = RequestLogTopic("log", cast(TopicRegistry, {"log": SimpleNamespace(id=b"i" * 16)}))
 
     def is_touched(name: str | None, id: bytes) -> bool:
         other = {field.name: "other", field.id or "_": NO_UUID}
         topics = [
             SimpleNamespace(**each) for each in (other, {field.name: name, field.id or "_": id})
         ]
-        return own.is_touched_by(key, SimpleNamespace(**{field.topics: topics}))
+        return own.is_named_in(key, SimpleNamespace(**{field.topics: topics}))
 
     assert is_touched("log", NO_UUID)
     assert not is_touched("logs", NO_UUID)
@@ -71,9 +71,9 @@ def test_a_request_names_it_or_has_its_id(key: int) -> None:
 
 
 def test_without_the_topic_no_id_is_its() -> None:
-    own = OwnTopic("log", cast(TopicRegistry, {}))
+    own = RequestLogTopic("log", cast(TopicRegistry, {}))
     request = MetadataRequest(topics=[MetadataRequestTopic(name=None, topic_id=b"i" * 16)])
-    assert not own.is_touched_by(api_keys.METADATA, request)
+    assert not own.is_named_in(api_keys.METADATA, request)
 
 
 def test_a_field_that_is_looked_at_is_there() -> None:

@@ -10,7 +10,7 @@ from support.sasl import api_versions, handshake, plain, request, token
 from support.tls import certificate, write_pem
 from support.wire import Peer
 from trionet import open_broker
-from trionet.broker.refusals import log_refusal
+from trionet.broker.refusals import log_failed_authentication
 from trionet.net.close_reason import CloseReason
 from trionet.protocol import api_keys
 from trionet.protocol.messages.metadata import MetadataRequest
@@ -77,9 +77,11 @@ async def test_who_was_not_let_in_is_logged_with_the_reason(
 def test_what_a_peer_has_written_is_no_line_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "trionet.broker")
 
-    log_refusal(closed(CloseReason.AUTHENTICATION_FAILED, "a\nINFO listener X: é\x1b[2J"))
-    log_refusal(closed(CloseReason.AUTHENTICATION_TIMEOUT))
-    log_refusal(closed(CloseReason.PEER_CLOSED, "not of interest"))
+    log_failed_authentication(
+        closed(CloseReason.AUTHENTICATION_FAILED, "a\nINFO listener X: é\x1b[2J")
+    )
+    log_failed_authentication(closed(CloseReason.AUTHENTICATION_TIMEOUT))
+    log_failed_authentication(closed(CloseReason.PEER_CLOSED, "not of interest"))
 
     begin = "listener SASL_SSL: authentication of 192.0.2.1:4711 failed: "
     assert [
@@ -92,7 +94,10 @@ def test_what_a_peer_has_written_is_no_line_of_its_own(caplog: pytest.LogCapture
     ("settings", "warning"),
     [
         ({"sasl.enabled.mechanisms": "SCRAM-SHA-512"}, "there are no SCRAM users"),
-        ({"listener.name.other.ssl.client.auth": "required"}, "settings for listeners that do not exist"),
+        (
+            {"listener.name.other.ssl.client.auth": "required"},
+            "settings for listeners that do not exist",
+        ),
         ({}, ""),
     ],
 )

@@ -49,7 +49,7 @@ def test_errors_are_counted_by_name_and_none_is_an_answer_without() -> None:
     counts = RequestCounts(APIS)
     route = counts.route("CreateTopics", 7)
     for codes in ((0, 0), (36, 0, 36), (17,)):
-        route.answers += 1
+        route.responses += 1
         route.count_errors(
             CreateTopicsResponse(topics=[CreatableTopicResult(error_code=code) for code in codes])
         )
@@ -65,7 +65,7 @@ def test_errors_of_all_versions_are_one_count() -> None:
     counts = RequestCounts(APIS)
     for version in (2, 7):
         route = counts.route("CreateTopics", version)
-        route.answers += 1
+        route.responses += 1
 
     assert {("CreateTopics", "NONE"): 2} == counts.errors()
 

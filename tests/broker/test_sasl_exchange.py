@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from support.sasl import (
     NOW_MS,
-    answer_api_versions,
     api_versions,
     exchange,
     handshake,
     plain,
+    respond_to_api_versions,
     response,
     scram,
     sent,
@@ -320,7 +320,7 @@ def test_a_principal_that_cannot_be_made_fails_without_its_reason(error: type[Ex
     def refuse(_: str, __: str) -> Principal:
         raise error("the directory says: no")
 
-    begun = SaslExchange(settings(), answer_api_versions, refuse)
+    begun = SaslExchange(settings(), respond_to_api_versions, refuse)
     step(begun, handshake("PLAIN"))
 
     ended = step(begun, token(plain("alice", "secret")))

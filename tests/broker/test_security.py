@@ -15,7 +15,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from support.sasl import NOW_MS, answer_api_versions, handshake, plain, response, token
+from support.sasl import NOW_MS, handshake, plain, respond_to_api_versions, response, token
 from support.tls import (
     TlsClient,
     authority,
@@ -63,7 +63,7 @@ def security(
 
 
 def begin(secure: SecuredListener) -> Authenticator:
-    begin_one = secure.for_server(answer_api_versions).authenticator
+    begin_one = secure.for_server(respond_to_api_versions).authenticator
     assert begin_one is not None
     return begin_one(Identity(secure.endpoint.security_protocol, ADDRESS))
 
@@ -205,21 +205,21 @@ def test_unsecured_tokens_need_kafkas_class_for_them() -> None:
             "'PLAIN,GSSAPI' of listener SASL_PLAINTEXT: GSSAPI is not supported",
         ),
         ({"sasl.enabled.mechanisms": ""}, "is empty"),
-        ({"sasl.enabled.mechanisms": "PLAIN"}, f"{PLAIN_KEY} must name the users"),
+        ({"sasl.enabled.mechanisms": "PLAIN"}, f"{PLAIN_KEY} must define the PLAIN users"),
         (
             {"sasl.enabled.mechanisms": "PLAIN", PLAIN_KEY: 'Other required user_a="secret";'},
-            f"{PLAIN_KEY} must name the users",
+            f"{PLAIN_KEY} must define the PLAIN users",
         ),
         (
             {"sasl.enabled.mechanisms": "PLAIN", "sasl.jaas.config": PLAIN_USERS},
-            f"{PLAIN_KEY} must name the users",
+            f"{PLAIN_KEY} must define the PLAIN users",
         ),
         (
             {
                 "sasl.enabled.mechanisms": "PLAIN",
                 PLAIN_KEY: PLAIN_USERS.replace("user_alice", "username").replace("user_bob", "x"),
             },
-            f"{PLAIN_KEY} must name the users",
+            f"{PLAIN_KEY} must define the PLAIN users",
         ),
         ({"sasl.enabled.mechanisms": "PLAIN", PLAIN_KEY: "secret"}, "no flag behind"),
         ({"sasl.enabled.mechanisms": "OAUTHBEARER"}, "jwks.endpoint.url must be set to the URL"),
@@ -276,7 +276,7 @@ def test_a_listener_without_tls_and_sasl_has_neither() -> None:
     secure = security({}, SecurityProtocol.PLAINTEXT)
 
     assert (None, None, None) == (secure.tls, secure.sasl, secure.jwks)
-    for_server = secure.for_server(answer_api_versions)
+    for_server = secure.for_server(respond_to_api_versions)
     assert (None, None) == (for_server.tls_context, for_server.authenticator)
     anonymous = for_server.principal_builder(Identity("PLAINTEXT", ADDRESS))
     assert "User:ANONYMOUS" == str(anonymous)
@@ -293,7 +293,7 @@ def tls_settings(folder: Path) -> dict[str, Any]:
 
 def certificate_seen(secure: SecuredListener) -> bytes | None:
     """What a listener sees of a client that shows its certificate."""
-    context = secure.for_server(answer_api_versions).tls_context
+    context = secure.for_server(respond_to_api_versions).tls_context
     assert context is not None
     near, far = tcp_pair()
     with near, far:
@@ -315,7 +315,7 @@ def test_the_certificate_of_a_client_gives_its_principal(tmp_path: Path) -> None
 
     assert seen is not None
     identity = Identity("SSL", ADDRESS, distinguished_name(seen), seen)
-    build = secure.for_server(answer_api_versions).principal_builder
+    build = secure.for_server(respond_to_api_versions).principal_builder
     assert "User:alice" == str(build(identity))
 
 
@@ -464,7 +464,7 @@ async def test_what_changes_outside_is_read_again(
         await said.wait_for("certificates reloaded")
         after = secure.tls.context
         write_trust(tmp_path / "broker.pem")
-        await said.wait_for("stay as they were")
+        await said.wait_for("could not reload certificates")
         nursery.cancel_scope.cancel()
 
     assert before is not after

@@ -23,7 +23,7 @@ def doubts(
 ) -> list[str]:
     config = BrokerConfig.from_settings({"sasl.enabled.mechanisms": mechanism, **settings})
     endpoint = Endpoint("SASL_PLAINTEXT", SecurityProtocol.SASL_PLAINTEXT, "127.0.0.1", 0)
-    listener_security(config, endpoint, lambda _: lambda _: None).log_doubts()
+    listener_security(config, endpoint, lambda _: lambda _: None).log_warnings()
     return caplog.messages
 
 

@@ -184,7 +184,7 @@ async def test_host_names_that_nobody_answers_for_keep_no_other_alteration_waiti
     [result] = (await client.receive()).responses
 
     assert INVALID_REQUEST == result.error_code
-    assert "could not be looked up within 10 s" in result.error_message
+    assert "could not be resolved within 10 s" in result.error_message
     await put(client, BROKER, "", message_max_bytes=5)
 
 

@@ -140,11 +140,11 @@ async def test_what_was_begun_is_known_until_it_is_settled(
     await registry.settle([topic.id])
     settled = await TopicRegistry.load(registry._database, CONFIG)
 
-    [unsettled] = again.unsettled
+    [unsettled] = again.pending_folders
     now = again.by_id(topic.id)
     assert (topic.id, "t") == (unsettled.id, unsettled.name)
-    assert (made, removed) == (list(unsettled.made(now)), list(unsettled.removed(now)))
-    assert [] == settled.unsettled
+    assert (made, removed) == (list(unsettled.to_create(now)), list(unsettled.to_remove(now)))
+    assert [] == settled.pending_folders
 
 
 async def test_every_new_database_has_its_own_cluster_id(registry: TopicRegistry) -> None:
@@ -179,9 +179,21 @@ async def test_checking_a_topic_makes_none(registry: TopicRegistry) -> None:
         ({"partitions": 0, "replication_factor": 0}, "INVALID_REPLICATION_FACTOR", "replication"),
         ({"configs": [("foo", "1")]}, "INVALID_CONFIG", "foo: unknown topic key"),
         ({"configs": [("foo", "1")], "partitions": 0}, "INVALID_CONFIG", "foo: unknown topic"),
-        ({"assignments": [(0, [])]}, "INVALID_REPLICA_ASSIGNMENT", "partition 0 cannot be assigned"),
-        ({"assignments": [(0, [7, 7])]}, "INVALID_REPLICA_ASSIGNMENT", "partition 0 cannot be assigned"),
-        ({"assignments": [(0, [1])]}, "INVALID_REPLICA_ASSIGNMENT", "partition 0 cannot be assigned to"),
+        (
+            {"assignments": [(0, [])]},
+            "INVALID_REPLICA_ASSIGNMENT",
+            "partition 0 cannot be assigned",
+        ),
+        (
+            {"assignments": [(0, [7, 7])]},
+            "INVALID_REPLICA_ASSIGNMENT",
+            "partition 0 cannot be assigned",
+        ),
+        (
+            {"assignments": [(0, [1])]},
+            "INVALID_REPLICA_ASSIGNMENT",
+            "partition 0 cannot be assigned to",
+        ),
         ({"assignments": [(1, [7])]}, "INVALID_REPLICA_ASSIGNMENT", "the assigned partitions"),
         (
             {"assignments": [(0, [7]), (0, [7])]},

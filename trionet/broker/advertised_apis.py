@@ -44,7 +44,7 @@ class AdvertisedApis:
             )
             if connection.client_software != software:
                 connection.client_software = software
-        if call.wants_lists:  # an interceptor inspects the message
+        if call.needs_lists:  # an interceptor inspects the message
             return found
         # Every connection starts with this request, and the response is always the same.
         body = self._encoded.get(call.version)

@@ -95,12 +95,12 @@ def _combined(key: str, what: int, old: str | None, value: str, list_default: Li
         verb = "appended to" if what == APPEND else "subtracted from"
         raise ApiError(INVALID_CONFIG, f"{key} is not a list and cannot be {verb}; set it instead")
     items = list(default) if old is None else [item for item in _split(old) if item]
-    given = dict.fromkeys(_split(value))  # a list may have 100,000 items
+    changed = dict.fromkeys(_split(value))  # a list may have 100,000 items
     if what == APPEND:
-        there = frozenset(items)
-        items += [item for item in given if item not in there]
+        present = frozenset(items)
+        items += [item for item in changed if item not in present]
     else:
-        items = [item for item in items if item not in given]
+        items = [item for item in items if item not in changed]
     return ",".join(items)
 
 

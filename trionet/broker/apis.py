@@ -25,9 +25,9 @@ from ..protocol.wire import REQUEST_ELEMENTS_MAX
 from ..server.connection import Connection
 from ..server.request_channel import CloseConnection, NoOp, Request, Response
 from .advertised_apis import AdvertisedApis
-from .call import QUICK_ELEMENTS, Call, TakesLong
+from .call import QUICK_ELEMENTS, Call, NeedsLongCall
 from .long_calls import LongCalls
-from .own_topic import OwnTopic
+from .own_topic import RequestLogTopic
 from .request_counts import RequestCounts, RouteCounts
 from .request_log import log_request
 from .request_log import logger as _request_log
@@ -64,7 +64,7 @@ class Api:
     only_responds: bool = False
     quick_elements: int = QUICK_ELEMENTS
 
-    def of(self, broker: Any) -> Api:
+    def bind(self, broker: Any) -> Api:
         """Return the API with the handler bound to one node's state."""
         return attrs.evolve(self, handle=partial(self.handle, broker))
 
@@ -124,7 +124,7 @@ class Apis:
         long_calls: runs calls that would block the loop.
         elements_max: limit on array elements, arrays and tags in one request
             (``request.max.elements``).
-        own_topic: the topic of the request log, if any; requests about it are not logged.
+        request_log_topic: the topic of the request log, if any; requests about it are not logged.
 
     Attributes:
         advertised: the ApiVersions handler, with the served version ranges.
@@ -138,10 +138,10 @@ class Apis:
         apis: Iterable[Api],
         long_calls: LongCalls,
         elements_max: int = REQUEST_ELEMENTS_MAX,
-        own_topic: OwnTopic | None = None,
+        request_log_topic: RequestLogTopic | None = None,
     ) -> None:
         self.advertised = AdvertisedApis()
-        served = {api.key: api for api in (API_VERSIONS.of(self.advertised), *apis)}
+        served = {api.key: api for api in (API_VERSIONS.bind(self.advertised), *apis)}
         self._apis = {key: served[key] for key in sorted(served)}
         self.advertised.ranges = [
             ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
@@ -153,7 +153,7 @@ class Apis:
         self._routes: dict[tuple[int, int], _Route] = {}
         self.counts = RequestCounts(api_keys.name_of(key) for key in self._apis)
         self.interceptor: Intercept | None = None
-        self._own_topic = own_topic
+        self._own_topic = request_log_topic
 
     async def handle(self, request: Request) -> Response | None:
         """Handle one frame (see :data:`trionet.server.handler_pool.Handler`)."""
@@ -178,15 +178,15 @@ class Apis:
             return None
         call = self._begin(route, correlation_id, client_id, request)
         try:
-            answer = await self._called(route, call, message)
-        except TakesLong:
-            # Never raised under an interceptor, which sets wants_lists. The request is already
+            response = await self._called(route, call, message)
+        except NeedsLongCall:
+            # Never raised under an interceptor, which sets needs_lists. The request is already
             # logged, so the handler is called directly.
             self.long_calls.start(call, partial(route.handle, message, call))
             return None
-        if answer is None or isinstance(answer, RESPONSES):
-            return answer
-        return call.encode(answer)
+        if response is None or isinstance(response, RESPONSES):
+            return response
+        return call.encode(response)
 
     def _begin(
         self, route: _Route, correlation_id: int, client_id: str | None, request: Request
@@ -212,15 +212,17 @@ class Apis:
 
     def _called(self, route: _Route, call: Call, message: Any) -> Awaitable[Any]:
         """Start the handler, or the interceptor; the result is to be awaited."""
-        own_topic = self._own_topic
-        if own_topic is not None and own_topic.is_touched_by(call.codec.api_key, message):
+        request_log_topic = self._own_topic
+        if request_log_topic is not None and request_log_topic.is_named_in(
+            call.codec.api_key, message
+        ):
             call.request.is_left_out = True
         if _request_log.isEnabledFor(logging.DEBUG):
             log_request(call, message)
         interceptor = self.interceptor
         if interceptor is None:
             return route.handle(message, call)
-        call.wants_lists = True
+        call.needs_lists = True
         return interceptor(message, call, route.handle)
 
     async def _serve_long(self, route: _Route, call: Call, position: int) -> Any:

@@ -35,9 +35,9 @@ from .database import IN_MEMORY, Database, open_database
 from .disk import SYSTEM_DISK, Disk
 from .leadership import Leadership
 from .log import Directory, MemoryDirectory, open_log_folder
-from .node import Node, Surroundings
+from .node import Node, NodeContext
 from .node_configs import node_configs
-from .reconfiguration import OF_LOGS, LogReconfiguration
+from .reconfiguration import LOG_KEYS, LogReconfiguration
 from .request_log_topic import (
     RequestLogStatistics,
     open_request_log,
@@ -244,7 +244,7 @@ class Broker:
             try:
                 await running.stop(STOP_GRACE_SECONDS)
             finally:
-                running.keep_ports()
+                running.reserve_ports()
 
     async def start(self, node: int) -> None:
         """Restart a stopped node on the same ports, with the data shared by all nodes.
@@ -262,12 +262,12 @@ class Broker:
         async with self._changing_nodes:
             if self._cluster.leadership.is_live(node):
                 return
-            stopped.state.begin_sessions()
+            stopped.state.reset_fetch_sessions()
             try:
                 with raise_single_error():
                     await self._cluster.nursery.start(stopped.run, name=f"node {node}")
             except BaseException:
-                stopped.keep_ports()
+                stopped.reserve_ports()
                 raise
             # Shielded, since the node already serves. Bounded: it only syncs files.
             with trio.CancelScope(shield=True):
@@ -320,7 +320,7 @@ class Broker:
                 root = logging.getLogger("trionet")
                 root.addHandler(log)
                 stack.callback(root.removeHandler, log)
-            yield self._nodes[self._state.node_id].measured(log)
+            yield self._nodes[self._state.node_id].create_metrics(log)
 
     def __repr__(self) -> str:
         return f"<Broker {', '.join(map(str, self._nodes))} at {self.bootstrap_servers}>"
@@ -376,20 +376,20 @@ async def open_broker(
         if network.is_virtual:
             _check_virtual(each, disk)
     with raise_single_error() as caller, ExitStack() as last:
-        log = _remember_log(config, last)
+        log = _keep_recent_log_lines(config, last)
         report_settings(config, nodes=brokers)
         async with AsyncExitStack() as stack:
             cluster, recorders = await _open_cluster(configs, stack, network, disk)
-            last.callback(cluster.let_go)
+            last.callback(cluster.release_logs)
             monitor = stack.enter_context(LoopMonitor())
-            surroundings = Surroundings(principal_builder, monitor, log)
+            context = NodeContext(principal_builder, monitor, log)
             nodes = [
-                Node(state, served_apis(state), recorders.get(node_id), surroundings)
+                Node(state, served_apis(state), recorders.get(node_id), context)
                 for node_id, state in cluster.nodes.items()
             ]
             start_upkeep(cluster.nursery, cluster, [node.apis for node in nodes])
             for node in nodes:
-                last.callback(node.give_ports_back)
+                last.callback(node.release_ports)
                 await cluster.nursery.start(node.run, name=f"node {node.state.node_id}")
             stack.push_async_callback(_stop, cluster, nodes)
             with caller.block():
@@ -399,14 +399,14 @@ async def open_broker(
 def _with_replicas(config: BrokerConfig, brokers: int) -> BrokerConfig:
     """Default to as many replicas as a production cluster has, unless the key is set."""
     key = "default.replication.factor"
-    if brokers == 1 or key in config.given:
+    if brokers == 1 or key in config.originals:
         return config
-    return BrokerConfig({**config.given, key: min(brokers, REPLICATION_FACTOR_MAX)})
+    return BrokerConfig({**config.originals, key: min(brokers, REPLICATION_FACTOR_MAX)})
 
 
 def _check_metrics(config: BrokerConfig) -> None:
     """Validate the settings of metrics before anything is opened."""
-    if "metrics.listener" in config.given or "metrics.listener.token" in config.given:
+    if "metrics.listener" in config.originals or "metrics.listener.token" in config.originals:
         from .metrics_settings import metrics_settings
 
         metrics_settings(config)
@@ -431,7 +431,7 @@ def _check_virtual(config: BrokerConfig, disk: Disk) -> None:
             )
 
 
-def _remember_log(config: BrokerConfig, stack: ExitStack) -> LogRing | None:
+def _keep_recent_log_lines(config: BrokerConfig, stack: ExitStack) -> LogRing | None:
     """Keep recent log lines for the metrics listener, starting with the report on settings."""
     if not config["metrics.listener"]:
         return None
@@ -458,19 +458,19 @@ async def _open_cluster(
     if config.log_dir is not None:
         await disk.check_ownership(config.log_dir)
     database = await stack.enter_async_context(opening)
-    altered = await BrokerConfigs.load(database, OF_LOGS if len(configs) > 1 else frozenset())
-    settings = [altered.of_broker(each) for each in configs]
+    altered = await BrokerConfigs.load(database, LOG_KEYS if len(configs) > 1 else frozenset())
+    settings = [altered.settings_of(each) for each in configs]
     first = settings[0].current
     report_settings(first, config, nodes=len(configs))
     leadership: Leadership[tuple[str, int]] = Leadership([each.node_id for each in configs])
     topics = await TopicRegistry.load(database, first, leadership, network.chance)
     # Runs its callbacks when no task is left, and before the logs close.
-    at_the_end = stack.enter_context(ExitStack())
+    after_tasks = stack.enter_context(ExitStack())
     nursery = await stack.enter_async_context(trio.open_nursery())
     stack.callback(nursery.cancel_scope.cancel, reason="the broker is stopping")
     cluster = Cluster(first, topics, folder, database, nursery, leadership, network)
     cluster.configs = altered
-    altered.join(config.node_id, LogReconfiguration(cluster, settings[0]))
+    altered.register(config.node_id, LogReconfiguration(cluster, settings[0]))
     stack.callback(cluster.loggers.restore)
     await cluster.open_logs()
     for each in settings:
@@ -478,7 +478,7 @@ async def _open_cluster(
         await state.groups.load()
     logs = await open_request_log(cluster)
     for log in logs.values():
-        at_the_end.callback(log.close)
+        after_tasks.callback(log.close)
         nursery.start_soon(log.run, name="request-log")
     return cluster, {node_id: log.recorder for node_id, log in logs.items()}
 

@@ -20,7 +20,7 @@ from ..errors import ApiError, ConfigError
 from ..protocol.error_codes import INVALID_REQUEST
 from .alterations import Change
 from .config import BrokerConfig
-from .config_dynamic_keys import checked_with, read_settings, shown
+from .config_dynamic_keys import check_group, read_settings, redacted
 from .config_report import report_settings
 from .database import DATABASE_NAME, Database
 from .dynamic_config import DynamicConfig
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("trionet.broker")
 
-OF_ALL = ""
+ALL_BROKERS = ""
 """The resource name that stands for all brokers."""
 
 Apply: TypeAlias = Callable[[], Awaitable[None]]
 """Applies a change that was validated before."""
 
 
-class ConfiguredBroker(Protocol):
+class Reconfigurable(Protocol):
     """A component whose settings can change while it runs (Kafka: Reconfigurable)."""
 
     @property
@@ -68,7 +68,7 @@ class BrokerConfigs:
         self._database = database
         self._common = common
         self._stored = stored
-        self._brokers: list[tuple[str, ConfiguredBroker]] = []
+        self._brokers: list[tuple[str, Reconfigurable]] = []
         self._changing = trio.Lock()
 
     @classmethod
@@ -84,7 +84,7 @@ class BrokerConfigs:
         """
         return cls(database, await database.read(_load), common)
 
-    def of_broker(self, static: BrokerConfig) -> DynamicConfig:
+    def settings_of(self, static: BrokerConfig) -> DynamicConfig:
         """Return the settings of a node that starts.
 
         Args:
@@ -93,22 +93,22 @@ class BrokerConfigs:
         own = {}
         for key, text in self._stored.get(str(static.node_id), {}).items():
             if key in self._common:
-                logger.warning("ignoring an altered setting: %s", not_of_one(key))
+                logger.warning("ignoring an altered setting: %s", per_node_error(key))
             else:
                 own[key] = text
-        return DynamicConfig.restore(static, self._stored.get(OF_ALL, {}), own)
+        return DynamicConfig.restore(static, self._stored.get(ALL_BROKERS, {}), own)
 
     @asynccontextmanager
-    async def unchanged(self) -> AsyncIterator[None]:
+    async def hold_changes(self) -> AsyncIterator[None]:
         """Hold back changes for the duration of the block, as while a node starts."""
         async with self._changing:
             yield
 
-    def join(self, node_id: int, broker: ConfiguredBroker) -> None:
+    def register(self, node_id: int, broker: Reconfigurable) -> None:
         """Apply changes from now on to a component of a node."""
         self._brokers.append((str(node_id), broker))
 
-    def leave(self, broker: ConfiguredBroker) -> None:
+    def unregister(self, broker: Reconfigurable) -> None:
         """Stop applying changes to a component."""
         self._brokers = [each for each in self._brokers if each[1] is not broker]
 
@@ -118,7 +118,7 @@ class BrokerConfigs:
         """Change the settings of one broker, or of all.
 
         Args:
-            name: a node id, or :data:`OF_ALL`.
+            name: a node id, or :data:`ALL_BROKERS`.
             change: returns the new settings, given the old ones.
             named: keys that are applied again even if their value stays the same, such as a key
                 store whose file was replaced (KAFKA-14136).
@@ -139,7 +139,7 @@ class BrokerConfigs:
             altered = frozenset(different.union(named))
             changes: list[tuple[BrokerConfig, BrokerConfig, Apply]] = []
             try:
-                if name != OF_ALL:
+                if name != ALL_BROKERS:
                     self._check_own(new, altered)
                 for broker in self._concerned(name):
                     settings = _changed(broker.settings, name, new, altered)
@@ -162,13 +162,13 @@ class BrokerConfigs:
         """Reject settings that a single node cannot have, unless they stay unchanged."""
         for key in own:
             if key in self._common and key in altered:
-                raise ConfigError(not_of_one(key))
+                raise ConfigError(per_node_error(key))
 
-    def _concerned(self, name: str) -> list[ConfiguredBroker]:
-        return [broker for id, broker in self._brokers if name in (OF_ALL, id)]
+    def _concerned(self, name: str) -> list[Reconfigurable]:
+        return [broker for id, broker in self._brokers if name in (ALL_BROKERS, id)]
 
 
-def not_of_one(key: str) -> str:
+def per_node_error(key: str) -> str:
     """The error text for a log setting of a single node, where all nodes share the logs."""
     return (
         f"{key} cannot be set for one node, since all nodes share the same logs; set it for all"
@@ -187,22 +187,26 @@ def _changed(
         ConfigError: a new setting is not allowed. Stored settings that became invalid through a
             start with other static settings do not block changes of other keys.
     """
-    of_all = name == OF_ALL
-    values, _ = read_settings(settings.static, texts, of_all=of_all, altered=altered)
-    before = settings.cluster if of_all else settings.own
-    groups = {checked_with(key) for key in (*before, *altered)}
-    layer = {key: value for key, value in values.items() if checked_with(key) in groups}
-    if of_all:
+    for_all_brokers = name == ALL_BROKERS
+    values, _ = read_settings(
+        settings.static, texts, for_all_brokers=for_all_brokers, altered=altered
+    )
+    before = settings.cluster if for_all_brokers else settings.own
+    groups = {check_group(key) for key in (*before, *altered)}
+    layer = {key: value for key, value in values.items() if check_group(key) in groups}
+    if for_all_brokers:
         return attrs.evolve(settings, cluster=layer)
     return attrs.evolve(settings, own=layer)
 
 
 def _log(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
     """Log a change for the operator, since clients make it."""
-    said = [f"{key}={shown(key, text)}" for key, text in new.items() if old.get(key) != text]
-    said += [f"{key} deleted" for key in old if key not in new]
-    if said:
-        logger.info("altered settings of %s: %s", _named(name), ", ".join(said))
+    changes_text = [
+        f"{key}={redacted(key, text)}" for key, text in new.items() if old.get(key) != text
+    ]
+    changes_text += [f"{key} deleted" for key in old if key not in new]
+    if changes_text:
+        logger.info("altered settings of %s: %s", _named(name), ", ".join(changes_text))
 
 
 async def reset_altered(folder: str) -> list[str]:
@@ -227,7 +231,7 @@ async def reset_altered(folder: str) -> list[str]:
     async with open_stopped(folder) as database:
         stored = await database.transaction(_forget)
     return [
-        f"{_named(name)}: {key}={shown(key, text)}"
+        f"{_named(name)}: {key}={redacted(key, text)}"
         for name, settings in sorted(stored.items())
         for key, text in sorted(settings.items())
     ]
@@ -240,7 +244,7 @@ def _check_data(folder: str) -> None:
 
 
 def _named(name: str) -> str:
-    return "all brokers" if name == OF_ALL else f"broker {name}"
+    return "all brokers" if name == ALL_BROKERS else f"broker {name}"
 
 
 def _forget(connection: Connection) -> dict[str, dict[str, str]]:

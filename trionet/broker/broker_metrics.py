@@ -235,7 +235,7 @@ class BrokerMetrics:
             secured = await in_store_thread(
                 listener_security, self._state.config, endpoint, _no_users
             )
-            secured.log_doubts()
+            secured.log_warnings()
             nursery.start_soon(secured.keep_fresh, name="metrics-certificates")
             tls = secured.tls
         orders = {"/connections/close": self._close_connection}

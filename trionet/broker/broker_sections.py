@@ -22,12 +22,12 @@ class Numbers:
 
     def of(self, keys: Iterable[object]) -> list[tuple[int, object]]:
         """Return (number, key) of the given keys, by ascending number; other keys are dropped."""
-        wanted = dict.fromkeys(keys)
+        current = dict.fromkeys(keys)
         known = self._numbers
-        if any(key not in wanted for key in known):
-            known = self._numbers = {key: n for key, n in known.items() if key in wanted}
-        if len(known) < len(wanted):
-            for key in wanted:
+        if any(key not in current for key in known):
+            known = self._numbers = {key: n for key, n in known.items() if key in current}
+        if len(known) < len(current):
+            for key in current:
                 if key not in known:
                     known[key], self._next = self._next, self._next + 1
         return [(number, key) for key, number in known.items()]
@@ -45,8 +45,8 @@ def groups_section(groups: Callable[[], Iterable[Group]], clock: Callable[[], fl
     def page(count_max: int, before: int | None) -> SectionPage:
         now = clock()
         by_id: dict[object, Group] = {group.id: group for group in groups()}
-        wanted = _page_of(numbers.of(by_id), count_max, before)
-        rows = [{"number": number, **_group_row(by_id[id], now)} for number, id in wanted]
+        current = _page_of(numbers.of(by_id), count_max, before)
+        rows = [{"number": number, **_group_row(by_id[id], now)} for number, id in current]
         return SectionPage(len(by_id), list(rows))
 
     return page

@@ -54,7 +54,7 @@ class Call:
         only_responds: the call has no effect besides its response, which need not be computed for
             a client that has disconnected.
         is_long: the call runs in steps in a task of its own; its handler must :meth:`pause`.
-        wants_lists: the response is inspected before it is encoded, so arrays must be lists.
+        needs_lists: the response is inspected before it is encoded, so arrays must be lists.
         errors: error codes in the :meth:`elements` generated so far; None if there are none.
     """
 
@@ -68,9 +68,9 @@ class Call:
         "has_errors",
         "is_long",
         "long_calls",
+        "needs_lists",
         "only_responds",
         "request",
-        "wants_lists",
     )
 
     def __init__(
@@ -92,7 +92,7 @@ class Call:
         self.long_calls = long_calls
         self.only_responds = only_responds
         self.is_long = False
-        self.wants_lists = False
+        self.needs_lists = False
         self.errors: list[int] | None = None
         self._pause_at = 0.0
 
@@ -107,7 +107,7 @@ class Call:
 
     # Long calls.
 
-    def takes_long(self, work: Callable[[], Awaitable[Any]]) -> None:
+    def continue_as_long_call(self, work: Callable[[], Awaitable[Any]]) -> None:
         """Continue the call in steps; ``work`` returns its response."""
         self.long_calls.start(self, work)
 
@@ -115,14 +115,14 @@ class Call:
         """Declare how many elements the handler will process, before it has any effect.
 
         Raises:
-            TakesLong: too many for one step; the handler is called again as a long call.
+            NeedsLongCall: too many for one step; the handler is called again as a long call.
         """
         if self.must_be_long(count):
-            raise TakesLong
+            raise NeedsLongCall
 
     def must_be_long(self, count: int) -> bool:
         """Whether this many elements require a long call, and the call is not one yet."""
-        return count > QUICK_ELEMENTS and not self.is_long and not self.wants_lists
+        return count > QUICK_ELEMENTS and not self.is_long and not self.needs_lists
 
     # Any, since mypyc accepts only a real list as a list.
     def elements(self, made: Iterable[T], count: int) -> Any:
@@ -132,7 +132,7 @@ class Call:
             made: generates the elements, which must not depend on later changes of state.
             count: the number of elements.
         """
-        if not self.is_long or self.wants_lists:
+        if not self.is_long or self.needs_lists:
             return list(made)
         return stepping.elements(count, self._counted(made) if self.has_errors else made)
 
@@ -162,20 +162,20 @@ class Call:
         long_calls = self.long_calls
         async with long_calls.line:
             await trio.lowlevel.checkpoint()
-        if self.only_responds and self.has_gone:
+        if self.only_responds and self.client_has_left:
             raise Abandoned
         self._pause_at = long_calls.clock() + STEP_SECONDS
 
-    async def paused(self, work: Generator[None, None, T]) -> T:
+    async def run_with_pauses(self, work: Generator[None, None, T]) -> T:
         """Run a generator that yields at every element, with pauses; return its result."""
         try:
-            while (done := self._go_on(work)) is None:
+            while (done := self._advance(work)) is None:
                 await self.pause()
         finally:
             work.close()
         return done[0]
 
-    def _go_on(self, work: Generator[None, None, T]) -> tuple[T] | None:
+    def _advance(self, work: Generator[None, None, T]) -> tuple[T] | None:
         """Advance to the next pause (None) or to the result (in a tuple)."""
         try:
             while not self.must_pause():
@@ -185,7 +185,7 @@ class Call:
         return None
 
     @property
-    def has_gone(self) -> bool:
+    def client_has_left(self) -> bool:
         """Whether the client has closed its connection, or half-closed it.
 
         A muted channel is not read, so the kernel is asked. Kafka's clients never half-close; one
@@ -199,7 +199,7 @@ class Call:
     def encode(self, message: Any) -> Outgoing:
         """Encode the response as one frame, and count it."""
         counts = self.counts
-        counts.answers += 1
+        counts.responses += 1
         if self.has_errors:
             self.request.error_code = counts.count_errors(message)
         codec = self.codec
@@ -215,13 +215,13 @@ class Call:
 
     def frame_body(self, body: bytes) -> bytes:
         """Frame a cached response body that has no errors, and count the response."""
-        self.counts.answers += 1
+        self.counts.responses += 1
         header = encode_response_header(self.codec, self.correlation_id)
         return (len(header) + len(body)).to_bytes(4, "big") + header + body
 
     def respond(self, message: Any) -> None:
         """Respond to a delayed call; if its connection has closed it is only counted."""
-        if self.is_long and not self.wants_lists:
+        if self.is_long and not self.needs_lists:
             self.long_calls.respond(self, message)
         elif self.request.channel.is_open:
             self.request.respond(self.encode(message))
@@ -252,7 +252,7 @@ class Call:
             self.request.respond(CloseConnection(CloseReason.HANDLER_FAILED, repr(error)))
 
 
-class TakesLong(Exception):
+class NeedsLongCall(Exception):
     """Raised by a handler whose call must run as a long call."""
 
 
@@ -281,7 +281,7 @@ class DivertedCall(Call):
             call.only_responds,
         )
         self.is_long = call.is_long
-        self.wants_lists = call.wants_lists
+        self.needs_lists = call.needs_lists
         self._divert = divert
 
     def respond(self, message: Any) -> None:

@@ -125,7 +125,7 @@ class Cluster:
             return self._virtual_now_ms()
         return time.time_ns() // 1_000_000
 
-    def let_go(self) -> None:
+    def release_logs(self) -> None:
         """Drop all references to logs: files close with the last one, and a Broker may be kept."""
         self._logs.clear()
         self.unflushed.clear()
@@ -180,7 +180,7 @@ class Cluster:
                 topic = await self.topics.create(name, **settings)
                 failure: OSError | None = None
                 try:
-                    await self._take_office(await self._create_logs(topic))
+                    await self._install_leaders(await self._create_logs(topic))
                 except OSError as error:
                     failure = error
                 if failure is not None:
@@ -224,10 +224,10 @@ class Cluster:
             if log is not None:
                 log.config = config
 
-    def use(self, config: BrokerConfig) -> None:
+    def reconfigure(self, config: BrokerConfig) -> None:
         """Use new settings from now on, except in logs; see :meth:`configure_logs`."""
         self.config = config
-        self.topics.use(config)
+        self.topics.reconfigure(config)
 
     async def create_partitions(
         self, name: str, partitions: int, assignments: Sequence[Sequence[int]] | None = None
@@ -245,7 +245,7 @@ class Cluster:
                 assert before is not None, "grow() raises for a topic that does not exist"
                 failure: OSError | None = None
                 try:
-                    await self._take_office(await self._create_logs(topic))
+                    await self._install_leaders(await self._create_logs(topic))
                 except OSError as error:
                     failure = error
                 if failure is not None:
@@ -327,7 +327,9 @@ class Cluster:
     async def open_logs(self) -> None:
         """Open the logs in the data folder, finish interrupted creations, set aside orphans."""
         topics = {topic.name: topic for topic in self.topics}
-        unsettled = [(each, self.topics.by_id(each.id)) for each in self.topics.unsettled]
+        pending_folders = [
+            (each, self.topics.by_id(each.id)) for each in self.topics.pending_folders
+        ]
 
         @cache
         def config_for(name: str) -> LogConfig:
@@ -342,11 +344,15 @@ class Cluster:
             expected=[
                 (name, number) for name in topics for number in range(topics[name].partitions)
             ],
-            begun={(each.name, number) for each, topic in unsettled for number in each.made(topic)},
+            begun={
+                (each.name, number)
+                for each, topic in pending_folders
+                for number in each.to_create(topic)
+            },
             removed=[
                 ((each.name, number), each.id)
-                for each, topic in unsettled
-                for number in each.removed(topic)
+                for each, topic in pending_folders
+                for number in each.to_remove(topic)
             ],
             loss_allowed=self.config.flag("log.missing.records.allowed"),
         )
@@ -360,9 +366,9 @@ class Cluster:
                 folder,
             )
         begun = [key for topic in topics.values() for key in await self._create_logs(topic)]
-        await self._take_office(begun)
-        if unsettled:
-            await self._settle([each.id for each, _ in unsettled])
+        await self._install_leaders(begun)
+        if pending_folders:
+            await self._settle([each.id for each, _ in pending_folders])
 
     def _without_topic(self, topics: Mapping[str, Topic]) -> list[tuple[str, int]]:
         """Return the partitions in the data folder that belong to no topic.
@@ -421,7 +427,7 @@ class Cluster:
         """
         async with self._changing_topics:
             if self.leadership.move((topic, partition), node):
-                await self._take_office([(topic, partition)])
+                await self._install_leaders([(topic, partition)])
 
     async def move_coordinator(self, group_id: str, node: int) -> None:
         """Make a node the coordinator of a group, and of all groups of the same partition.
@@ -438,27 +444,27 @@ class Cluster:
         async with self._changing_topics:
             self.coordinators.start(node)
             self._hand_over_groups()
-            await self._take_office(self.leadership.start(node))
+            await self._install_leaders(self.leadership.start(node))
 
     async def node_stops(self, node: int) -> None:
         """Elect other leaders, where there are any, before a node stops listening."""
         async with self._changing_topics:
             self.coordinators.stop(node)
             self._hand_over_groups()
-            await self._take_office(self.leadership.stop(node))
+            await self._install_leaders(self.leadership.stop(node))
 
     async def elect_preferred_leaders(self) -> None:
         """Make the first replica of every partition its leader, where that node is live."""
         async with self._changing_topics:
-            self.coordinators.prefer()
+            self.coordinators.elect_preferred()
             self._hand_over_groups()
-            await self._take_office(self.leadership.prefer())
+            await self._install_leaders(self.leadership.elect_preferred())
 
     def _hand_over_groups(self) -> None:
         for state in self.nodes.values():
             state.groups.hand_over(self.groups_of)
 
-    async def _take_office(self, keys: Iterable[tuple[str, int]]) -> None:
+    async def _install_leaders(self, keys: Iterable[tuple[str, int]]) -> None:
         """Install elected leaders, and complete the requests waiting on their partitions.
 
         The steps, in this order:
@@ -488,8 +494,8 @@ class Cluster:
 
 def _report_topic(topic: Topic, before: Mapping[str, str]) -> None:
     """Log which settings of a topic were accepted but have no effect."""
-    told = topic_keys_not_applied(before)
-    ignored = [each for each in topic_keys_not_applied(topic.configs) if each not in told]
+    reported = topic_keys_not_applied(before)
+    ignored = [each for each in topic_keys_not_applied(topic.configs) if each not in reported]
     if ignored:
         logger.warning("topic %s: not applied by this version: %s", topic.name, ", ".join(ignored))
 

@@ -1,7 +1,7 @@
 """The broker's configuration: Kafka's keys and defaults, validated before anything starts.
 
 A key is either applied, or has no effect on a single node, or is not applied by this version, or is
-unknown. The first three are accepted; :attr:`BrokerConfig.without_meaning` and
+unknown. The first three are accepted; :attr:`BrokerConfig.without_effect` and
 :attr:`BrokerConfig.not_applied` are logged at the start. An unknown key is an error that names the
 most similar known one.
 """
@@ -15,18 +15,18 @@ from ..errors import ConfigError
 from ..net.endpoint import Endpoint
 from ..protocol.config_types import PASSWORD, Row, Value, nearest, parse_value, value_text
 from . import listener_keys
-from .config_keys import APPLIED, DYNAMIC_ONLY, ONE_NODE, OURS
-from .config_keys_later import ASKS_FOR_NOTHING, INTERNAL, LATER
+from .config_keys import APPLIED, DYNAMIC_ONLY, NO_EFFECT, TRIONET_KEYS
+from .config_keys_later import INTERNAL, NO_OP_VALUES, NOT_APPLIED
 from .config_listeners import advertised_listeners, bound_listeners, protocol_map
 
 BROKER_KEYS: dict[str, Row] = {
     row[0]: row
-    for table in (APPLIED, OURS, ONE_NODE, DYNAMIC_ONLY, LATER, INTERNAL)
+    for table in (APPLIED, TRIONET_KEYS, NO_EFFECT, DYNAMIC_ONLY, NOT_APPLIED, INTERNAL)
     for row in table
 }
 
-_ONE_NODE_KEYS = frozenset(row[0] for row in (*ONE_NODE, *DYNAMIC_ONLY))
-_APPLIED_KEYS = frozenset(row[0] for row in (*APPLIED, *OURS))
+_NO_EFFECT_KEYS = frozenset(row[0] for row in (*NO_EFFECT, *DYNAMIC_ONLY))
+_APPLIED_KEYS = frozenset(row[0] for row in (*APPLIED, *TRIONET_KEYS))
 
 # Settings of classes plugged into Kafka. Their types are unknown, so their values are redacted.
 _PLUGIN_PREFIXES = ("rsm.config.", "rlmm.config.", "config.providers.")
@@ -43,16 +43,16 @@ class BrokerConfig:
 
     __slots__ = (
         "_advertised",
-        "given",
         "listeners",
         "log_dir",
         "node_id",
         "not_applied",
-        "of_no_listener",
-        "without_meaning",
+        "originals",
+        "unknown_listener_keys",
+        "without_effect",
     )
 
-    given: Mapping[str, Value]
+    originals: Mapping[str, Value]
     """The keys that were set; ``node.id`` and ``broker.id`` are synonyms."""
 
     node_id: int
@@ -64,40 +64,40 @@ class BrokerConfig:
     log_dir: str | None
     """The single folder of ``log.dirs`` or ``log.dir``; ``None`` if neither is set."""
 
-    without_meaning: tuple[str, ...]
+    without_effect: tuple[str, ...]
     """The keys set that have no effect on a single node."""
 
     not_applied: tuple[str, ...]
     """``key=value`` of each setting that this version does not apply."""
 
-    of_no_listener: tuple[str, ...]
+    unknown_listener_keys: tuple[str, ...]
     """The keys set for listeners that are not in :attr:`listeners`."""
 
-    def __init__(self, given: dict[str, Value]) -> None:
+    def __init__(self, originals: dict[str, Value]) -> None:
         """Derive and validate what depends on several keys; see :meth:`from_settings`."""
-        _set_node_id(given)
-        _check_role(given)
-        self.given = MappingProxyType(given)
+        _set_node_id(originals)
+        _check_role(originals)
+        self.originals = MappingProxyType(originals)
         self.node_id = self.integer("node.id")
-        self.log_dir = _one_folder(given)
+        self.log_dir = _one_folder(originals)
         controllers = frozenset(name.upper() for name in self.names("controller.listener.names"))
         map_text = self.text("listener.security.protocol.map")
-        has_map = "listener.security.protocol.map" in given
+        has_map = "listener.security.protocol.map" in originals
         protocols = protocol_map(map_text if has_map else None, controllers)
         self.listeners = bound_listeners(self.names("listeners"), protocols, controllers)
         self._advertised = advertised_listeners(
-            self.names("advertised.listeners") if "advertised.listeners" in given else None,
+            self.names("advertised.listeners") if "advertised.listeners" in originals else None,
             self.listeners,
             protocols,
             controllers,
         )
-        _check_values(given)
-        self.without_meaning = tuple(key for key in given if _is_ignored(key, controllers))
-        self.not_applied = tuple(_not_applied(given, self.without_meaning))
+        _check_values(originals)
+        self.without_effect = tuple(key for key in originals if _is_ignored(key, controllers))
+        self.not_applied = tuple(_not_applied(originals, self.without_effect))
         names = {endpoint.listener_name for endpoint in self.listeners} | controllers
-        if given.get("metrics.listener"):
+        if originals.get("metrics.listener"):
             names.add("METRICS")
-        self.of_no_listener = tuple(key for key in given if _is_of_none(key, names))
+        self.unknown_listener_keys = tuple(key for key in originals if _is_of_none(key, names))
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, object]) -> BrokerConfig:
@@ -114,23 +114,23 @@ class BrokerConfig:
             ConfigError: a key is unknown, a value is not allowed, or values contradict each
                 other.
         """
-        given: dict[str, Value] = {}
+        originals: dict[str, Value] = {}
         for name, raw in settings.items():
             key, kind, _, rule = find_key(name)
             value = parse_value(key, kind, rule, raw)
-            given.pop(key, None)
+            originals.pop(key, None)
             if value is not None:
-                given[key] = value
-        return cls(given)
+                originals[key] = value
+        return cls(originals)
 
     def __getitem__(self, key: str) -> Value:
         try:
-            return self.given[key]
+            return self.originals[key]
         except KeyError:
             return BROKER_KEYS[key][2]
 
     def __repr__(self) -> str:
-        settings = ", ".join(f"{key}={value_text(value)}" for key, value in self.given.items())
+        settings = ", ".join(f"{key}={value_text(value)}" for key, value in self.originals.items())
         return f"BrokerConfig({settings})"
 
     def integer(self, key: str) -> int:
@@ -190,7 +190,7 @@ def find_key(name: str) -> Row:
 
 def is_not_applied(key: str) -> bool:
     """Whether a key belongs to a feature of Kafka that this version does not have."""
-    return key not in _APPLIED_KEYS and key not in _ONE_NODE_KEYS
+    return key not in _APPLIED_KEYS and key not in _NO_EFFECT_KEYS
 
 
 def _find_listener_key(key: str) -> Row:
@@ -206,26 +206,26 @@ def _find_listener_key(key: str) -> Row:
     )
 
 
-def _wrong_type(key: str, value: Value, wanted: str) -> TypeError:
-    return TypeError(f"{key} is {value!r}, not {wanted}")
+def _wrong_type(key: str, value: Value, expected: str) -> TypeError:
+    return TypeError(f"{key} is {value!r}, expected {expected}")
 
 
-def _set_node_id(given: dict[str, Value]) -> None:
+def _set_node_id(originals: dict[str, Value]) -> None:
     """Set both keys if either is set (Kafka: AbstractKafkaConfig.populateSynonyms)."""
-    if given.get("broker.id") == -1:
-        del given["broker.id"]
-    node_id, broker_id = given.get("node.id"), given.get("broker.id")
+    if originals.get("broker.id") == -1:
+        del originals["broker.id"]
+    node_id, broker_id = originals.get("node.id"), originals.get("broker.id")
     if node_id is not None and broker_id is not None and node_id != broker_id:
         raise ConfigError(
             f"node.id = {node_id} and broker.id = {broker_id} differ; allowed: one of them, or"
             " both with the same value"
         )
     if node_id is not None or broker_id is not None:
-        given["node.id"] = given["broker.id"] = broker_id if node_id is None else node_id
+        originals["node.id"] = originals["broker.id"] = broker_id if node_id is None else node_id
 
 
-def _check_role(given: Mapping[str, Value]) -> None:
-    roles = given.get("process.roles")
+def _check_role(originals: Mapping[str, Value]) -> None:
+    roles = originals.get("process.roles")
     if isinstance(roles, tuple) and "broker" not in roles:
         raise ConfigError(
             f"process.roles = {','.join(roles)!r} is not allowed; allowed: broker, or"
@@ -233,9 +233,9 @@ def _check_role(given: Mapping[str, Value]) -> None:
         )
 
 
-def _one_folder(given: Mapping[str, Value]) -> str | None:
-    key = "log.dirs" if "log.dirs" in given else "log.dir"
-    folders = given.get(key)
+def _one_folder(originals: Mapping[str, Value]) -> str | None:
+    key = "log.dirs" if "log.dirs" in originals else "log.dir"
+    folders = originals.get(key)
     if folders is None:
         return None
     assert isinstance(folders, tuple)
@@ -247,26 +247,26 @@ def _one_folder(given: Mapping[str, Value]) -> str | None:
     return folders[0]
 
 
-def _check_values(given: Mapping[str, Value]) -> None:
+def _check_values(originals: Mapping[str, Value]) -> None:
     """Reject settings that would be unsafe or wrong to ignore."""
-    if given.get("authorizer.class.name"):
+    if originals.get("authorizer.class.name"):
         raise ConfigError(
-            f"authorizer.class.name = {given['authorizer.class.name']!r} is not allowed; allowed:"
+            f"authorizer.class.name = {originals['authorizer.class.name']!r} is not allowed; allowed:"
             " leaving it out, since this version has no access control and would admit every client"
         )
     for unit in ("ms", "minutes", "hours"):
-        if given.get(f"log.retention.{unit}") == 0:
+        if originals.get(f"log.retention.{unit}") == 0:
             raise ConfigError(f"log.retention.{unit} = 0 is not allowed; allowed: -1, or 1 or more")
-    _check_delay(given)
+    _check_delay(originals)
 
 
-def _check_delay(given: Mapping[str, Value]) -> None:
+def _check_delay(originals: Mapping[str, Value]) -> None:
     """Reject a delay of failed authentications that outlasts the idle connection."""
     idle_key, delay_key = "connections.max.idle.ms", "connection.failed.authentication.delay.ms"
-    idle_ms = given.get(idle_key, BROKER_KEYS[idle_key][2])
+    idle_ms = originals.get(idle_key, BROKER_KEYS[idle_key][2])
     delays = {delay_key: BROKER_KEYS[delay_key][2]} | {
         key: value
-        for key, value in given.items()
+        for key, value in originals.items()
         if key == delay_key or (_is_of_listener(key) and key.endswith(f".{delay_key}"))
     }
     for key, delay_ms in delays.items():
@@ -282,7 +282,7 @@ def _check_delay(given: Mapping[str, Value]) -> None:
 def _is_ignored(key: str, controllers: frozenset[str]) -> bool:
     """Whether a key concerns only real clusters, or a listener of controllers."""
     if not key.startswith(listener_keys.PREFIX):
-        return key in _ONE_NODE_KEYS
+        return key in _NO_EFFECT_KEYS
     return listener_keys.split(key)[0] in controllers
 
 
@@ -299,11 +299,11 @@ def _is_of_listener(key: str) -> bool:
     return listener_keys.is_applied(mechanism, base)
 
 
-def _not_applied(given: Mapping[str, Value], ignored: Iterable[str]) -> Iterable[str]:
+def _not_applied(originals: Mapping[str, Value], ignored: Iterable[str]) -> Iterable[str]:
     """Yield settings of missing features, except for values that request nothing."""
-    for key, value in given.items():
+    for key, value in originals.items():
         default = BROKER_KEYS[key][2] if key in BROKER_KEYS else None
         if key in _APPLIED_KEYS or key in ignored or value == default or _is_of_listener(key):
             continue
-        if value not in ASKS_FOR_NOTHING.get(key, ()):
+        if value not in NO_OP_VALUES.get(key, ()):
             yield f"{key}={value_text(value)}"

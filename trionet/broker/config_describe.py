@@ -13,7 +13,7 @@ from ..protocol.config_types import PASSWORD, Value, value_text
 from . import listener_keys
 from .config import BROKER_KEYS, find_key
 from .config_dynamic_keys import DYNAMIC
-from .config_keys import DYNAMIC_ONLY, OURS
+from .config_keys import DYNAMIC_ONLY, TRIONET_KEYS
 from .config_keys_later import INTERNAL
 from .config_topic_keys import INTERNAL_SEGMENT_BYTES, TOPIC_KEYS, broker_value
 from .dynamic_config import DynamicConfig
@@ -45,7 +45,7 @@ _BROKER_SYNONYMS = {
 # Described only if they are set: Kafka's internal keys, applied or not, and trionet's own.
 _INTERNAL_KEYS = frozenset(
     (
-        *(row[0] for row in (*INTERNAL, *OURS, *DYNAMIC_ONLY)),
+        *(row[0] for row in (*INTERNAL, *TRIONET_KEYS, *DYNAMIC_ONLY)),
         "log.initial.task.delay.ms",
         "producer.id.expiration.check.interval.ms",
     )
@@ -105,7 +105,7 @@ def describe_broker(
 ) -> list[ConfigEntry]:
     """Describe broker keys (None for all), by name; Kafka's internal ones only if they are set."""
     current = broker.current
-    shown = {key for key in BROKER_KEYS if key not in _INTERNAL_KEYS} | current.given.keys()
+    shown = {key for key in BROKER_KEYS if key not in _INTERNAL_KEYS} | current.originals.keys()
     if keys is not None:
         shown.intersection_update(keys)
     return [
@@ -214,7 +214,7 @@ def _places(broker: DynamicConfig, keys: Sequence[str]) -> Iterator[ConfigSynony
     layers = (
         (broker.own, DYNAMIC_BROKER_CONFIG),
         (broker.cluster, DYNAMIC_DEFAULT_BROKER_CONFIG),
-        (broker.static.given, STATIC_BROKER_CONFIG),
+        (broker.static.originals, STATIC_BROKER_CONFIG),
     )
     for settings, source in layers:
         for key in keys:

@@ -13,7 +13,7 @@ from ..protocol.config_types import HIDDEN, PASSWORD, Value, nearest, parse_valu
 from . import listener_keys
 from .config import BROKER_KEYS, BrokerConfig, find_key
 from .config_keys import DYNAMIC_ONLY
-from .config_keys_later import ASKS_FOR_NOTHING
+from .config_keys_later import NO_OP_VALUES
 from .config_topic_keys import TOPIC_KEYS
 
 TOPIC_DEFAULTS = frozenset(row.synonyms[0].key for row in TOPIC_KEYS.values() if row.synonyms)
@@ -52,7 +52,7 @@ STORES = frozenset(
 """The keys and certificates of one listener of one broker (SslConfigs.RECONFIGURABLE_CONFIGS)."""
 
 ADDRESS_LIMITS = "max.connections.per.ip"
-"""The common prefix of both keys that limit connections by address; see :func:`checked_with`."""
+"""The common prefix of both keys that limit connections by address; see :func:`check_group`."""
 
 # Kafka changes these only together with an added listener, which KRaft does not support.
 _OF_NEW_LISTENERS = frozenset(
@@ -137,14 +137,18 @@ PER_BROKER = _OF_NEW_LISTENERS | STORES | {"cordoned.log.dirs"}
 
 
 def read_settings(
-    broker: BrokerConfig, texts: Mapping[str, str], *, of_all: bool, altered: Container[str] = ()
+    broker: BrokerConfig,
+    texts: Mapping[str, str],
+    *,
+    for_all_brokers: bool,
+    altered: Container[str] = (),
 ) -> tuple[dict[str, Value], dict[str, ConfigError]]:
     """Parse dynamic settings; return the valid values, and an error for each other key.
 
     Args:
         broker: the settings that the broker was started with.
         texts: the dynamic settings by key.
-        of_all: whether they are set for all brokers, and not for one.
+        for_all_brokers: whether they are set for all brokers, and not for one.
         altered: the keys that must be valid.
 
     Raises:
@@ -155,7 +159,7 @@ def read_settings(
     problems: dict[str, ConfigError] = {}
     for key, text in texts.items():
         try:
-            values[key] = _read(broker, key, text, of_all=of_all)
+            values[key] = _read(broker, key, text, for_all_brokers=for_all_brokers)
         except ConfigError as error:
             if key in altered:
                 raise
@@ -163,22 +167,22 @@ def read_settings(
     return values, problems
 
 
-def checked_with(key: str) -> str:
+def check_group(key: str) -> str:
     """Return an identifier of the group of keys that are validated together with a key.
 
     The key stores of a listener are read together, and so are the two limits by address.
     """
     if key.startswith(listener_keys.PREFIX) and listener_keys.split(key)[2] in STORES:
-        return stores_of(listener_keys.split(key)[0])
+        return store_group(listener_keys.split(key)[0])
     return ADDRESS_LIMITS if key.startswith(ADDRESS_LIMITS) else key
 
 
-def stores_of(listener: str) -> str:
-    """The identifier that :func:`checked_with` returns for the key stores of a listener."""
+def store_group(listener: str) -> str:
+    """The identifier that :func:`check_group` returns for the key stores of a listener."""
     return f"{listener_keys.PREFIX}{listener.lower()}.ssl"
 
 
-def shown(key: str, text: str) -> str:
+def redacted(key: str, text: str) -> str:
     """A setting's text for the log, redacted if it could be a secret."""
     try:
         return HIDDEN if find_key(key)[1] == PASSWORD else text
@@ -186,17 +190,17 @@ def shown(key: str, text: str) -> str:
         return HIDDEN
 
 
-def _read(broker: BrokerConfig, key: str, text: str, *, of_all: bool) -> Value:
+def _read(broker: BrokerConfig, key: str, text: str, *, for_all_brokers: bool) -> Value:
     if key.startswith(listener_keys.PREFIX):
         base = _listener_base(broker, key)
     else:
         base = key
         _check_key(key)
-    if of_all and base in PER_BROKER:
+    if for_all_brokers and base in PER_BROKER:
         raise ConfigError(f"{key} cannot be set for all brokers; set it for one, by its node id")
     _, kind, default, rule = find_key(key)
     value = parse_value(key, kind, rule, text)
-    if key in _CLASSES and value not in (default, *ASKS_FOR_NOTHING.get(key, ())):
+    if key in _CLASSES and value not in (default, *NO_OP_VALUES.get(key, ())):
         raise ConfigError(
             f"{key} = {text!r} is not allowed; leave it out, since no classes can be loaded"
         )

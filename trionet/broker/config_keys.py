@@ -140,7 +140,7 @@ APPLIED: tuple[Row, ...] = (
 
 # trionet's own keys, where Kafka has none: it reports metrics through JMX, limits the memory of a
 # request only by its frame size, and starts no matter what is missing of its logs.
-OURS: tuple[Row, ...] = (
+TRIONET_KEYS: tuple[Row, ...] = (
     ("auto.create.topics.ready.at.once", BOOLEAN, False, None),
     ("file.descriptors.reserve", INT, None, FROM_0),
     ("group.member.max.protocols", INT, 1000, FROM_1),
@@ -161,7 +161,7 @@ OURS: tuple[Row, ...] = (
 # Replication, the controller quorum and its metadata log, communication between brokers, thread
 # pools, the internal topics of Kafka whose content is in the database here, and the delay before
 # segment files are deleted, since an open file can still be read after that.
-ONE_NODE: tuple[Row, ...] = (
+NO_EFFECT: tuple[Row, ...] = (
     ("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, FROM_0),
     ("add.partitions.to.txn.retry.backoff.ms", INT, 20, FROM_1),
     ("alter.log.dirs.replication.quota.window.num", INT, 11, FROM_1),

@@ -38,7 +38,7 @@ _REMOTE_METADATA = (
 )
 _SHARE_PERSISTER = "org.apache.kafka.server.share.persister.DefaultStatePersister"
 
-LATER: tuple[Row, ...] = (
+NOT_APPLIED: tuple[Row, ...] = (
     ("alter.config.policy.class.name", CLASS, None, None),
     ("authorizer.class.name", STRING, "", None),
     ("client.quota.callback.class", CLASS, None, None),
@@ -242,7 +242,7 @@ INTERNAL: tuple[Row, ...] = (
 )
 
 # Values besides the default that request nothing: they describe a broker without the feature.
-ASKS_FOR_NOTHING: dict[str, tuple[Value, ...]] = {
+NO_OP_VALUES: dict[str, tuple[Value, ...]] = {
     "log.cleaner.enable": (False,),
     "log.cleanup.policy": ((),),
     "metric.reporters": ((),),

@@ -44,23 +44,23 @@ def report_settings(
 
     ignored, not_applied = _without_effect(config, nodes)
     ignored_before, not_applied_before = _without_effect(before, nodes) if before else ((), ())
-    if said := added(ignored, ignored_before):
-        logger.info("settings without effect on a single node: %s", said)
-    if said := added(not_applied, not_applied_before):
-        logger.warning("settings not applied by this version: %s", said)
-    if said := added(config.of_no_listener, before.of_no_listener if before else ()):
-        logger.warning("settings for listeners that do not exist: %s", said)
+    if text := added(ignored, ignored_before):
+        logger.info("settings without effect on a single node: %s", text)
+    if text := added(not_applied, not_applied_before):
+        logger.warning("settings not applied by this version: %s", text)
+    if text := added(config.unknown_listener_keys, before.unknown_listener_keys if before else ()):
+        logger.warning("settings for listeners that do not exist: %s", text)
 
 
 def _without_effect(config: BrokerConfig, nodes: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the keys that are ignored, and the settings that are not applied."""
     if nodes == 1:
-        return config.without_meaning, config.not_applied
-    ignored = [key for key in config.without_meaning if key not in _OF_SEVERAL]
+        return config.without_effect, config.not_applied
+    ignored = [key for key in config.without_effect if key not in _OF_SEVERAL]
     not_simulated = [
-        f"{key}={value_text(config.given[key])}"
+        f"{key}={value_text(config.originals[key])}"
         for key in ignored
-        if key in _NOT_SIMULATED and config.given[key] != _NOT_SIMULATED[key]
+        if key in _NOT_SIMULATED and config.originals[key] != _NOT_SIMULATED[key]
     ]
     return (
         tuple(key for key in ignored if key not in _NOT_SIMULATED),

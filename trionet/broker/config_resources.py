@@ -17,7 +17,7 @@ from ..errors import ApiError
 from ..protocol.config_types import LIST, Value
 from ..protocol.error_codes import INVALID_REQUEST
 from .alterations import Change, ListDefault, Operation, applied, check_operations
-from .broker_configs import OF_ALL
+from .broker_configs import ALL_BROKERS
 from .call import Call
 from .config import BROKER_KEYS
 from .config_topic_keys import TOPIC_KEYS
@@ -43,7 +43,7 @@ Alter: TypeAlias = Callable[[int, str, Sequence[Operation]], Awaitable[None]]
 
 
 @attrs.frozen
-class Outcome:
+class AlterResult:
     """The result for one resource of a request: its error code, or 0, and the error message."""
 
     type: int
@@ -54,7 +54,7 @@ class Outcome:
 
 async def alter_each(
     resources: Sequence[tuple[int, str, Sequence[Operation]]], alter: Alter, call: Call
-) -> list[Outcome]:
+) -> list[AlterResult]:
     """Alter the resources of a request one by one; an error of one does not affect the others.
 
     Args:
@@ -67,7 +67,7 @@ async def alter_each(
         if call.must_pause():
             await call.pause()
         counts[type, name] += 1
-    outcomes = []
+    results = []
     for type, name, operations in resources:
         await trio.lowlevel.checkpoint()  # a request may name thousands
         try:
@@ -75,13 +75,13 @@ async def alter_each(
                 raise ApiError(INVALID_REQUEST, "duplicate resource; name each resource once")
             await alter(type, name, operations)
         except ApiError as error:
-            outcomes.append(Outcome(type, name, error.error_code, error.message))
+            results.append(AlterResult(type, name, error.error_code, error.message))
         else:
-            outcomes.append(Outcome(type, name))
-    return outcomes
+            results.append(AlterResult(type, name))
+    return results
 
 
-async def alter_step_by_step(
+async def alter_incrementally(
     broker: BrokerState,
     type: int,
     name: str,
@@ -106,7 +106,7 @@ async def alter_step_by_step(
     await _alter(broker, type, name, change, operations, validate_only=validate_only)
 
 
-async def alter_all(
+async def replace_all(
     broker: BrokerState,
     type: int,
     name: str,
@@ -124,7 +124,7 @@ async def alter_all(
         validate_only: validate, and change nothing.
 
     Raises:
-        ApiError: as :func:`alter_step_by_step`; loggers are not supported by AlterConfigs.
+        ApiError: as :func:`alter_incrementally`; loggers are not supported by AlterConfigs.
     """
     check_operations(operations)
     if type == BROKER_LOGGER:
@@ -157,7 +157,7 @@ async def _alter(
         check_topic_name(name)
         await broker.cluster.alter_topic(name, change(_topic_list), validate_only=validate_only)
     elif type == BROKER:
-        if name != OF_ALL:
+        if name != ALL_BROKERS:
             name = check_broker_name(broker, name)
         named = [key for key, _, _ in operations]
         with storage_errors():

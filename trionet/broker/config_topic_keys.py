@@ -32,7 +32,7 @@ from ..protocol.config_types import (
 from ..protocol.error_codes import INVALID_CONFIG
 from .config import BrokerConfig, is_not_applied
 from .config_keys import COMPRESSIONS, GZIP_LEVELS
-from .config_keys_later import ASKS_FOR_NOTHING, CLEANUP_POLICIES, FROM_MINUS_2
+from .config_keys_later import CLEANUP_POLICIES, FROM_MINUS_2, NO_OP_VALUES
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
@@ -202,7 +202,7 @@ def topic_keys_not_applied(overrides: Mapping[str, str]) -> tuple[str, ...]:
 def _asks_for_what_is_missing(row: TopicKey, text: str) -> bool:
     if not row.synonyms or not all(is_not_applied(key) for key, _ in row.synonyms):
         return row.name.startswith("remote.") and text != "false"
-    asks_for_nothing = ASKS_FOR_NOTHING.get(row.synonyms[0].key, ())
+    asks_for_nothing = NO_OP_VALUES.get(row.synonyms[0].key, ())
     return _parse(row, text) not in (row.default, *asks_for_nothing)
 
 

@@ -26,7 +26,7 @@ def is_message_set(records: Buffer | None) -> bool:
     return records is not None and (len(records) <= MAGIC_AT or records[MAGIC_AT] in MAGICS)
 
 
-async def batches_of(records: Buffer, config: LogConfig) -> tuple[Buffer, int]:
+async def to_batches(records: Buffer, config: LogConfig) -> tuple[Buffer, int]:
     """Convert the records of a produce request to batches; also return how many were converted.
 
     Batches are passed through, since Kafka accepts them in every version of Produce.
@@ -57,7 +57,7 @@ async def batches_of(records: Buffer, config: LogConfig) -> tuple[Buffer, int]:
     return b"".join(batches), sum(read_header(batch).count for batch in batches)
 
 
-async def messages_of(
+async def to_message_set(
     records: FileRange | Buffer,
     magic: int,
     first_offset: int,

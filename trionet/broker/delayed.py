@@ -37,7 +37,7 @@ SWEEP_AT_LEAST: Final = 1000
 # How many operations one request completes itself. If a thousand consumers wait for one record,
 # the others are completed by the background task, which yields between batches.
 AT_ONCE_MAX: Final = 32
-COMPLETED_IN_A_TURN: Final = 4
+COMPLETED_PER_PASS: Final = 4
 
 
 class DelayedOperation(Protocol):
@@ -112,7 +112,7 @@ class Purgatory:
                 self.allowance -= 1
                 self._complete(operation)
             else:
-                self._put_off(operation)
+                self._defer(operation)
 
     def complete_all(self, key: Hashable | None = None) -> None:
         """Complete all operations, or all that watch ``key``, now or shortly."""
@@ -121,7 +121,7 @@ class Purgatory:
             if number < AT_ONCE_MAX:
                 self._complete(operation)
             else:
-                self._put_off(operation)
+                self._defer(operation)
 
     def close(self) -> None:
         """Hold no further operations: each one added is completed immediately."""
@@ -167,7 +167,7 @@ class Purgatory:
 
     async def _complete_due(self) -> None:  # noqa: ASYNC910 -- the caller's sleep is a checkpoint
         while self._due:
-            for _ in range(min(COMPLETED_IN_A_TURN, len(self._due))):
+            for _ in range(min(COMPLETED_PER_PASS, len(self._due))):
                 self._due.popleft().complete()
             await trio.lowlevel.checkpoint()
 
@@ -183,7 +183,7 @@ class Purgatory:
         self._forget(operation)
         operation.complete()
 
-    def _put_off(self, operation: DelayedOperation) -> None:
+    def _defer(self, operation: DelayedOperation) -> None:
         self._forget(operation)
         self._due.append(operation)
         self._sleep.cancel(reason="operations are due")

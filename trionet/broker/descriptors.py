@@ -24,25 +24,25 @@ def connections_max(config: BrokerConfig, nodes: int = 1) -> int:
         config: the broker's settings.
         nodes: how many nodes share the process and its descriptors.
     """
-    wanted, limit = config.integer("max.connections"), descriptor_limit()
+    setting, limit = config.integer("max.connections"), descriptor_limit()
     if limit is None:
-        return wanted
+        return setting
     reserve = config[RESERVE]
     files = reserve if isinstance(reserve, int) else limit // 2
-    return min(wanted, max((limit - files) // nodes, CONNECTIONS_MIN))
+    return min(setting, max((limit - files) // nodes, CONNECTIONS_MIN))
 
 
 def log_connections_max(config: BrokerConfig, nodes: int) -> None:
     """Warn if the effective ``max.connections`` is lower than the setting."""
-    if "max.connections" not in config.given:
+    if "max.connections" not in config.originals:
         return
-    wanted, most = config.integer("max.connections"), connections_max(config, nodes)
-    if most < wanted:
+    setting, effective = config.integer("max.connections"), connections_max(config, nodes)
+    if effective < setting:
         logger.warning(
             "max.connections = %d is reduced to %d: the process may open %s files, and %s reserves"
             " some of them for partitions; raise the limit (ulimit -n) or lower %s",
-            wanted,
-            most,
+            setting,
+            effective,
             descriptor_limit(),
             RESERVE,
             RESERVE,

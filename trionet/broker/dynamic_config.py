@@ -14,7 +14,7 @@ import attrs
 from ..errors import ConfigError
 from ..protocol.config_types import Value
 from .config import BrokerConfig
-from .config_dynamic_keys import checked_with, read_settings
+from .config_dynamic_keys import check_group, read_settings
 
 logger = logging.getLogger("trionet.broker")
 
@@ -44,13 +44,13 @@ class DynamicConfig:
     def _current(self) -> BrokerConfig:
         if not self.cluster and not self.own:
             return self.static
-        return BrokerConfig({**self.static.given, **self.cluster, **self.own})
+        return BrokerConfig({**self.static.originals, **self.cluster, **self.own})
 
     def without(self, group: str) -> DynamicConfig:
         """Return the settings without the alterations of one group of keys.
 
         Args:
-            group: the group's identifier; see :func:`.config_dynamic_keys.checked_with`.
+            group: the group's identifier; see :func:`.config_dynamic_keys.check_group`.
         """
         return DynamicConfig(self.static, _without(self.cluster, group), _without(self.own, group))
 
@@ -68,8 +68,8 @@ class DynamicConfig:
             own: the stored settings of this broker.
         """
         layers = []
-        for texts, of_all in ((cluster, True), (own, False)):
-            values, problems = read_settings(static, texts, of_all=of_all)
+        for texts, for_all_brokers in ((cluster, True), (own, False)):
+            values, problems = read_settings(static, texts, for_all_brokers=for_all_brokers)
             layers.append(values)
             for problem in problems.values():
                 logger.warning("ignoring an altered setting: %s", problem)
@@ -81,4 +81,4 @@ class DynamicConfig:
 
 
 def _without(settings: Mapping[str, Value], group: str) -> dict[str, Value]:
-    return {key: value for key, value in settings.items() if checked_with(key) != group}
+    return {key: value for key, value in settings.items() if check_group(key) != group}

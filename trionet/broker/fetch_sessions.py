@@ -15,7 +15,7 @@ The choices:
   a full cache needs. Kafka keeps two more sorted trees for it.
 * The cache is bounded by partitions in total, besides Kafka's bound on sessions: 1,000 sessions of
   250,000 partitions each would not fit in memory.
-* Requests of many partitions are read by a generator (:meth:`FetchSessionCache.opening`), between
+* Requests of many partitions are read by a generator (:meth:`FetchSessionCache.open_in_steps`), between
   whose steps the loop runs other tasks. Small ones use plain loops, which are faster.
 
 Rejected: sessions tied to a connection. They would need no ids or epochs, but the protocol lets a
@@ -134,7 +134,7 @@ class FetchSessionCache:
     Args:
         slots: ``max.incremental.fetch.session.cache.slots``; 0 disables sessions.
         eviction_seconds: ``min.incremental.fetch.session.eviction.ms``.
-        chance: source of session ids.
+        rng: source of session ids.
         elements: maximum number of partitions of all sessions together
             (``max.incremental.fetch.session.cache.elements``).
 
@@ -146,12 +146,12 @@ class FetchSessionCache:
         self,
         slots: int,
         eviction_seconds: float = 120.0,
-        chance: random.Random = SYSTEM.chance,
+        rng: random.Random = SYSTEM.chance,
         *,
         elements: int = 250_000,
     ) -> None:
         self.elements = 0
-        self._chance = chance
+        self._chance = rng
         self._slots = slots
         self._elements_max = elements
         self._eviction_seconds = eviction_seconds
@@ -181,25 +181,25 @@ class FetchSessionCache:
             partitions: dict[PartitionKey, FetchedPartition] = {}
             for topic in request.topics:
                 name = topic.topic_id if uses_topic_ids else topic.topic
-                for wanted in topic.partitions:
-                    key = (name, wanted.partition)
+                for requested in topic.partitions:
+                    key = (name, requested.partition)
                     partitions[key] = FetchedPartition(
                         key,
-                        wanted.fetch_offset,
-                        wanted.partition_max_bytes,
-                        wanted.current_leader_epoch,
+                        requested.fetch_offset,
+                        requested.partition_max_bytes,
+                        requested.current_leader_epoch,
                     )
             return self._full(request, partitions, uses_topic_ids, now)
         session = self._continue(request, uses_topic_ids, now)
         if request.topics:
             for fetched in _partitions(request, uses_topic_ids):
-                self._take_over(session, fetched)
+                self._update(session, fetched)
         if request.forgotten_topics_data:
             for key in _forgotten(request, uses_topic_ids):
                 self._forget(session, key)
         return self._incremental(session)
 
-    def opening(
+    def open_in_steps(
         self, request: FetchRequest, version: int, now: float
     ) -> Generator[None, None, FetchContext]:
         """As :meth:`open`, yielding at each partition: a request may have 250,000 of them."""
@@ -208,13 +208,13 @@ class FetchSessionCache:
             self._remove(request.session_id)
             # If a partition is repeated, the last entry wins, as in Kafka.
             partitions: dict[PartitionKey, FetchedPartition] = {}
-            for wanted in _partitions(request, uses_topic_ids):
-                partitions[wanted.key] = wanted
+            for requested in _partitions(request, uses_topic_ids):
+                partitions[requested.key] = requested
                 yield
             return self._full(request, partitions, uses_topic_ids, now)
         session = self._continue(request, uses_topic_ids, now)
-        for wanted in _partitions(request, uses_topic_ids):
-            self._take_over(session, wanted)
+        for requested in _partitions(request, uses_topic_ids):
+            self._update(session, requested)
             yield
         for key in _forgotten(request, uses_topic_ids):
             self._forget(session, key)
@@ -314,12 +314,12 @@ class FetchSessionCache:
         self._sessions.move_to_end(session.id)
         return session
 
-    def _take_over(self, session: FetchSession, wanted: FetchedPartition) -> None:
-        known = session.partitions.get(wanted.key)
+    def _update(self, session: FetchSession, requested: FetchedPartition) -> None:
+        known = session.partitions.get(requested.key)
         if known is not None:
-            known.fetch_offset = wanted.fetch_offset
-            known.max_bytes = wanted.max_bytes
-            known.current_leader_epoch = wanted.current_leader_epoch
+            known.fetch_offset = requested.fetch_offset
+            known.max_bytes = requested.max_bytes
+            known.current_leader_epoch = requested.current_leader_epoch
             return
         if not self._is_kept(session) or self.elements >= self._elements_max:
             # The consumer starts over, without a session if the cache is still full.
@@ -329,19 +329,19 @@ class FetchSessionCache:
                 f"the fetch sessions reached their limit of {self._elements_max} partitions in"
                 " total (max.incremental.fetch.session.cache.elements)",
             )
-        session.partitions[wanted.key] = wanted
+        session.partitions[requested.key] = requested
         self.elements += 1
 
 
 def _partitions(request: FetchRequest, uses_topic_ids: bool) -> Iterator[FetchedPartition]:
     for topic in request.topics:
         name = topic.topic_id if uses_topic_ids else topic.topic
-        for wanted in topic.partitions:
+        for requested in topic.partitions:
             yield FetchedPartition(
-                (name, wanted.partition),
-                wanted.fetch_offset,
-                wanted.partition_max_bytes,
-                wanted.current_leader_epoch,
+                (name, requested.partition),
+                requested.fetch_offset,
+                requested.partition_max_bytes,
+                requested.current_leader_epoch,
             )
 
 

@@ -39,7 +39,7 @@ class PartitionRegistration:
     last_leader: int
 
 
-_NOBODY: Final = PartitionRegistration((), NO_LEADER, -1, NO_LEADER)
+_UNREGISTERED: Final = PartitionRegistration((), NO_LEADER, -1, NO_LEADER)
 
 
 class Leadership(Generic[K]):
@@ -105,18 +105,18 @@ class Leadership(Generic[K]):
 
     def get(self, key: K) -> PartitionRegistration:
         """The registration of a partition; one without replicas if it does not exist."""
-        return self._partitions.get(key, _NOBODY)
+        return self._partitions.get(key, _UNREGISTERED)
 
-    def living(self, partition: PartitionRegistration) -> list[int]:
+    def live_replicas(self, partition: PartitionRegistration) -> list[int]:
         """The live replicas."""
         return [node for node in partition.replicas if node in self._live]
 
     def in_sync(self, partition: PartitionRegistration) -> list[int]:
         """The live replicas, or else the last leader, which is always in sync (Kafka: the ISR)."""
-        living = self.living(partition)
-        return living if living or not partition.replicas else [partition.last_leader]
+        live = self.live_replicas(partition)
+        return live if live or not partition.replicas else [partition.last_leader]
 
-    def offline(self, partition: PartitionRegistration) -> list[int]:
+    def offline_replicas(self, partition: PartitionRegistration) -> list[int]:
         """The replicas that are not live."""
         return [node for node in partition.replicas if node not in self._live]
 
@@ -187,10 +187,12 @@ class Leadership(Generic[K]):
                 f" {_listed(partition.replicas)}"
             )
         if node not in self._live:
-            raise ValueError(f"node {node} is stopped; allowed: {_listed(self.living(partition))}")
+            raise ValueError(
+                f"node {node} is stopped; allowed: {_listed(self.live_replicas(partition))}"
+            )
         return self._lead(key, partition, node)
 
-    def prefer(self) -> list[K]:
+    def elect_preferred(self) -> list[K]:
         """Elect the preferred leaders that are live (Kafka: kafka-leader-election.sh).
 
         Returns:
@@ -204,7 +206,7 @@ class Leadership(Generic[K]):
         ]
 
     def _elect(self, key: K, partition: PartitionRegistration) -> bool:
-        return self._lead(key, partition, next(iter(self.living(partition)), NO_LEADER))
+        return self._lead(key, partition, next(iter(self.live_replicas(partition)), NO_LEADER))
 
     def _lead(self, key: K, partition: PartitionRegistration, leader: int) -> bool:
         if partition.leader == leader:

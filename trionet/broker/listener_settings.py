@@ -25,7 +25,7 @@ class ListenerSettings:
         self._prefix = prefix = f"listener.name.{listener_name.lower()}."
         self._own = {
             key.lower().removeprefix(prefix): value
-            for key, value in config.given.items()
+            for key, value in config.originals.items()
             if key.lower().startswith(prefix)
         }
 
@@ -39,7 +39,7 @@ class ListenerSettings:
 
     def is_set(self, key: str) -> bool:
         """Whether the key is set, for all listeners or for this one."""
-        return key in self._own or key in self._config.given
+        return key in self._own or key in self._config.originals
 
     def own(self, key: str) -> Value:
         """The value set for this listener only; None without one."""

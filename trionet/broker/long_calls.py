@@ -109,7 +109,9 @@ class LongCalls:
             Abandoned: the client has disconnected.
         """
         decode = call.codec.decode_request
-        return await call.paused(stepping(decode, call.request.payload, position, elements_max))
+        return await call.run_with_pauses(
+            stepping(decode, call.request.payload, position, elements_max)
+        )
 
     async def _run(self, call: Call, work: Work) -> None:
         with trio.CancelScope() as scope:
@@ -134,18 +136,18 @@ class LongCalls:
             call.end(CloseConnection(CloseReason.SERVER_SHUTDOWN))
 
     async def _serve(self, call: Call, work: Work) -> None:
-        if call.only_responds and call.has_gone:
+        if call.only_responds and call.client_has_left:
             raise Abandoned
-        given = await work()
-        if given is None:
+        result = await work()
+        if result is None:
             return  # the handler responds later
-        if isinstance(given, (NoOp, CloseConnection)):
-            call.end(given)
+        if isinstance(result, (NoOp, CloseConnection)):
+            call.end(result)
             return
-        if call.wants_lists and not isinstance(given, Outgoing):
-            call.respond(given)
+        if call.needs_lists and not isinstance(result, Outgoing):
+            call.respond(result)
             return
-        response = given if isinstance(given, Outgoing) else await self._encode(call, given)
+        response = result if isinstance(result, Outgoing) else await self._encode(call, result)
         if call.request.channel.is_open:
             call.request.respond(response)
         else:
@@ -169,9 +171,9 @@ class LongCalls:
             work.close()
         if size + _pack(out, packed) > self._response_bytes_max:
             return self._too_large(call)
-        counts.answers += 1
+        counts.responses += 1
         if call.has_errors:
-            found = await call.paused(find_errors(message))
+            found = await call.run_with_pauses(find_errors(message))
             call.request.error_code = counts.add_errors(found + (call.errors or []))
         return outgoing(cast("list[Chunk]", frame(packed)))
 

@@ -20,10 +20,10 @@ from ..net.principal import PrincipalBuilder
 from ..server.socket_server import SocketServer
 from .apis import Apis
 from .config import BrokerConfig
-from .config_dynamic_keys import ADDRESS_LIMITS, stores_of
+from .config_dynamic_keys import ADDRESS_LIMITS, store_group
 from .descriptors import log_connections_max
 from .reconfiguration import NodeReconfiguration
-from .refusals import log_refusal
+from .refusals import log_failed_authentication
 from .request_recorder import RequestRecorder
 from .server_changes import ServerChanges
 from .server_settings import server_config
@@ -40,7 +40,7 @@ logger = logging.getLogger("trionet.broker")
 
 
 @attrs.frozen
-class Surroundings:
+class NodeContext:
     """What all nodes of a broker share besides their cluster.
 
     Attributes:
@@ -73,17 +73,17 @@ class Node:
         state: BrokerState,
         apis: Apis,
         recorder: RequestRecorder | None,
-        surroundings: Surroundings,
+        context: NodeContext,
     ) -> None:
         self.state = state
         self.apis = apis
         self.recorder = recorder
         self.endpoints: Sequence[Endpoint] = state.config.listeners
         self.metrics: BrokerMetrics | None = None
-        self._surroundings = surroundings
+        self._context = context
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
-        self._kept: list[socket.socket] = []
+        self._reserved: list[socket.socket] = []
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until :meth:`stop` or cancellation; reports ``started`` when it accepts connections.
@@ -98,7 +98,7 @@ class Node:
                 async with trio.open_nursery() as nursery:
                     async with trio.open_nursery() as serving:
                         changes = await self._listen(nursery, serving)
-                        last.callback(self.state.cluster.configs.leave, changes)
+                        last.callback(self.state.cluster.configs.unregister, changes)
                         await self._start_metrics(nursery)
                         task_status.started()
                     nursery.cancel_scope.cancel(reason="the node has stopped")
@@ -112,8 +112,8 @@ class Node:
             The component that applies changes of settings from now on.
         """
         state, configs = self.state, self.state.cluster.configs
-        async with configs.unchanged():
-            state.use(configs.of_broker(state.settings.static))
+        async with configs.hold_changes():
+            state.reconfigure(configs.settings_of(state.settings.static))
             secured = await self._open_security(nursery)
             cluster = state.cluster
             nodes = None if cluster.network.is_virtual else len(cluster.nodes)
@@ -132,11 +132,11 @@ class Node:
                 recorder=self.recorder,
                 never_waits=self.apis.never_waits,
             )
-            server.closed_connections.listeners.append(log_refusal)
-            self.give_ports_back()
+            server.closed_connections.listeners.append(log_failed_authentication)
+            self.release_ports()
             endpoints: Any = await serving.start(server.run, name="socket-server")
             changes = NodeReconfiguration(state, ServerChanges(server, secured, nodes))
-            configs.join(state.node_id, changes)
+            configs.register(state.node_id, changes)
         self.endpoints = endpoints
         state.set_bound(endpoints)
         return changes
@@ -149,7 +149,7 @@ class Node:
         Args:
             make: builds it.
             group: the group of alterable keys that it depends on; see
-                :func:`.config_dynamic_keys.checked_with`.
+                :func:`.config_dynamic_keys.check_group`.
 
         Raises:
             ConfigError: the settings that the broker was started with cannot be used.
@@ -159,10 +159,10 @@ class Node:
             return await make(state.config)
         except ConfigError as error:
             rest = state.settings.without(group)
-            if rest.current.given == state.config.given:
+            if rest.current.originals == state.config.originals:
                 raise
             logger.warning("%s: ignoring altered settings: %s", group, error)
-        state.use(rest)
+        state.reconfigure(rest)
         return await make(rest.current)
 
     async def stop(self, grace_seconds: float) -> None:
@@ -181,7 +181,7 @@ class Node:
             with trio.CancelScope(shield=True):  # bounded: everything in it is cancelled
                 await self._ended.wait()
 
-    def keep_ports(self) -> None:
+    def reserve_ports(self) -> None:
         """Reserve the ports while the node is stopped; connections to them are refused.
 
         Best effort: if the system does not allow it, the next start reports a port that is taken.
@@ -191,7 +191,7 @@ class Node:
         for endpoint in self.endpoints:
             family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
             sock = socket.socket(family, socket.SOCK_STREAM)
-            self._kept.append(sock)
+            self._reserved.append(sock)
             with suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 sock.bind((endpoint.host, endpoint.port))
@@ -199,10 +199,10 @@ class Node:
                 # could share the port.
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
 
-    def give_ports_back(self) -> None:
+    def release_ports(self) -> None:
         """Release the reserved ports, so that they can be bound again."""
-        while self._kept:
-            self._kept.pop().close()
+        while self._reserved:
+            self._reserved.pop().close()
 
     async def _open_security(self, nursery: trio.Nursery) -> dict[str, SecuredListener]:
         """Open the security of the listeners with TLS or SASL, by listener name."""
@@ -225,9 +225,9 @@ class Node:
         opened = {}
         for endpoint in secured:
             secure = partial(self._secure, endpoint, credentials)
-            listener = await self._with_usable(secure, stores_of(endpoint.listener_name))
+            listener = await self._with_usable(secure, store_group(endpoint.listener_name))
             await listener.load()
-            listener.log_doubts(has_scram_users=bool(credentials.users()))
+            listener.log_warnings(has_scram_users=bool(credentials.users()))
             nursery.start_soon(listener.keep_fresh, name=f"security of {endpoint.listener_name}")
             opened[endpoint.listener_name] = listener
         return opened
@@ -243,19 +243,19 @@ class Node:
             config,
             endpoint,
             credentials.lookup,
-            self._surroundings.principal_builder,
+            self._context.principal_builder,
             credentials.secret,
         )
 
     async def _start_metrics(self, nursery: trio.Nursery) -> None:
         """Collect and serve metrics, if there is a metrics listener."""
         await trio.lowlevel.checkpoint()
-        if self._surroundings.log is None:
+        if self._context.log is None:
             return
-        self.metrics = self.measured(self._surroundings.log)
+        self.metrics = self.create_metrics(self._context.log)
         await nursery.start(self.metrics.run, name="metrics")
 
-    def measured(self, log: LogRing) -> BrokerMetrics:
+    def create_metrics(self, log: LogRing) -> BrokerMetrics:
         """Create the metrics of the running node.
 
         Args:
@@ -265,7 +265,7 @@ class Node:
         from .broker_metrics import BrokerMetrics
         from .metrics_settings import metrics_settings
 
-        state, monitor = self.state, self._surroundings.monitor
+        state, monitor = self.state, self._context.monitor
         settings = metrics_settings(state.config)
         return BrokerMetrics(
             state, self.server, monitor, self.apis.counts, self.recorder, settings, log

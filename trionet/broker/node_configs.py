@@ -37,16 +37,16 @@ def node_configs(config: BrokerConfig, brokers: int) -> list[BrokerConfig]:
 
 
 def _shifted(config: BrokerConfig, number: int) -> BrokerConfig:
-    given = dict(config.given)
-    given["node.id"] = given["broker.id"] = config.node_id + number
+    settings = dict(config.originals)
+    settings["node.id"] = settings["broker.id"] = config.node_id + number
     for key in _LISTS:
         texts = config[key]
         if isinstance(texts, tuple):
-            given[key] = tuple(_at(key, text, number) for text in texts)
-    single: Value = given.get(_SINGLE)
+            settings[key] = tuple(_at(key, text, number) for text in texts)
+    single: Value = settings.get(_SINGLE)
     if isinstance(single, str) and single:
-        given[_SINGLE] = _at(_SINGLE, single, number)
-    return BrokerConfig(given)
+        settings[_SINGLE] = _at(_SINGLE, single, number)
+    return BrokerConfig(settings)
 
 
 def _at(key: str, text: str, number: int) -> str:

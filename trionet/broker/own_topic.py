@@ -1,7 +1,7 @@
 """Detects requests about the topic of the request log, whose logging would feed the log itself.
 
 Requests are checked by the topics that they name, fetches that continue a session by the topics of
-the session (:meth:`OwnTopic.is_read_by`).
+the session (:meth:`RequestLogTopic.is_read_by`).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ NAMES_OF: Final[dict[int, Callable[[Any], Iterable[Any]]]] = {
 """For all other APIs that name topics: the names and ids in a request."""
 
 
-class OwnTopic:
+class RequestLogTopic:
     """The topic of the request log.
 
     Args:
@@ -95,7 +95,7 @@ class OwnTopic:
         self.name = name
         self._topics = topics
 
-    def is_touched_by(self, api_key: int, request: Any) -> bool:
+    def is_named_in(self, api_key: int, request: Any) -> bool:
         """Whether a request names the topic, or contains its id."""
         field = FIELDS.get(api_key)
         if field is not None:

@@ -33,12 +33,12 @@ from .state import BrokerState
 # How many topics are configured before other tasks on the loop run.
 TOPICS_AT_ONCE = 20
 
-OF_LOGS = TOPIC_DEFAULTS | {"producer.id.expiration.ms"}
+LOG_KEYS = TOPIC_DEFAULTS | {"producer.id.expiration.ms"}
 """The keys that apply to logs; with several nodes they cannot be set for single ones."""
 
 
 class LogReconfiguration:
-    """Applies altered settings to the logs; a :class:`.broker_configs.ConfiguredBroker`.
+    """Applies altered settings to the logs; a :class:`.broker_configs.Reconfigurable`.
 
     Args:
         cluster: the cluster with the logs.
@@ -56,8 +56,8 @@ class LogReconfiguration:
 
     async def _apply(self, settings: DynamicConfig, altered: frozenset[str]) -> None:
         self.settings = settings
-        self._cluster.use(settings.current)
-        if not altered.isdisjoint(OF_LOGS):
+        self._cluster.reconfigure(settings.current)
+        if not altered.isdisjoint(LOG_KEYS):
             await self._configure_logs()
         await trio.lowlevel.checkpoint()
 
@@ -82,7 +82,7 @@ class LogReconfiguration:
 
 
 class NodeReconfiguration:
-    """Applies altered settings to one node; a :class:`.broker_configs.ConfiguredBroker`.
+    """Applies altered settings to one node; a :class:`.broker_configs.Reconfigurable`.
 
     Args:
         state: the node's state.
@@ -108,5 +108,5 @@ class NodeReconfiguration:
         return partial(self._apply, settings, change_server)
 
     async def _apply(self, settings: DynamicConfig, change_server: Apply) -> None:
-        self._state.use(settings)
+        self._state.reconfigure(settings)
         await change_server()

@@ -18,7 +18,7 @@ _REASONS = frozenset(
 )
 
 
-def log_refusal(connection: ClosedConnection) -> None:
+def log_failed_authentication(connection: ClosedConnection) -> None:
     """Log a closed connection, if it closed because authentication failed."""
     if connection.reason in _REASONS:
         logger.info(

@@ -33,18 +33,18 @@ class RouteCounts:
     Attributes:
         times: the ``times`` of each request.
         requests: number of requests.
-        answers: number of response messages.
+        responses: number of response messages.
         with_errors: number of responses with an error.
         errors: number of occurrences of each error code in responses.
         software: requests of a deprecated version, by the client's software and its version.
     """
 
     __slots__ = (
-        "answers",
         "errors",
         "is_deprecated",
         "looks_for_errors",
         "requests",
+        "responses",
         "software",
         "times",
         "with_errors",
@@ -57,14 +57,14 @@ class RouteCounts:
         self.is_deprecated = is_deprecated
         self.looks_for_errors = looks_for_errors
         self.requests = 0
-        self.answers = 0
+        self.responses = 0
         self.with_errors = 0
         self.errors: Counter[int] = Counter()
         self.software: Counter[tuple[str, str]] = Counter()
 
-    def count_errors(self, answer: object) -> int:
+    def count_errors(self, response: object) -> int:
         """Count the errors in a response message; returns the first one, or 0."""
-        return self.add_errors(errors_in(answer))
+        return self.add_errors(errors_in(response))
 
     def add_errors(self, found: list[int]) -> int:
         """Count the errors of one response; returns the first one, or 0."""
@@ -137,7 +137,7 @@ class RequestCounts:
         found: Counter[tuple[str, ...]] = Counter()
         for (name, _), counts in self._routes.items():
             found[name, error_codes.name_of(error_codes.NONE)] += (
-                counts.answers - counts.with_errors
+                counts.responses - counts.with_errors
             )
             for code, count in counts.errors.items():
                 found[name, error_codes.name_of(code)] += count

@@ -37,7 +37,7 @@ from .config import BrokerConfig
 from .leadership import NO_LEADER
 from .log import Log
 from .log.recompression import recompress
-from .own_topic import OwnTopic
+from .own_topic import RequestLogTopic
 from .request_recorder import RequestRecorder, halves
 from .state import BrokerState
 from .topics import check_topic_name, is_internal
@@ -177,7 +177,7 @@ class RequestLog:
         self._state = state
         self._settings = settings
         network = cluster.network
-        state.own_topic = OwnTopic(settings.topic, cluster.topics)
+        state.request_log_topic = RequestLogTopic(settings.topic, cluster.topics)
         self.recorder = RequestRecorder(
             state.node_id,
             settings.sample_ppm,

@@ -118,7 +118,7 @@ class RequestRecorder:
         sample_ppm: how many out of a million requests are logged.
         rows_max: maximum number of buffered rows (``request.log.buffer.records``).
         time_ns: the time of day, in nanoseconds since the epoch.
-        chance: source of randomness for the sample.
+        rng: source of randomness for the sample.
 
     Attributes:
         has_rows: set while there are buffered rows.
@@ -138,13 +138,13 @@ class RequestRecorder:
         sample_ppm: int,
         rows_max: int,
         time_ns: Callable[[], int],
-        chance: random.Random,
+        rng: random.Random,
     ) -> None:
         self._node_id = node_id
         self._sample_ppm = sample_ppm
         self._rows_max = rows_max
         self._time_ns = time_ns
-        self._chance = chance
+        self._rng = rng
         self._gap = 0
         self._gap = self._next_gap()
         self._throttled: dict[TimedRequest, None] = {}
@@ -292,7 +292,7 @@ class RequestRecorder:
         if not self._sample_ppm:
             return _NEVER
         # Geometrically distributed, by inversion. The argument 1 - random() is never 0.
-        drawn = math.log(1.0 - self._chance.random())
+        drawn = math.log(1.0 - self._rng.random())
         return int(drawn / math.log1p(-self._sample_ppm / SAMPLE_ALL))
 
     def _record(self, request: Request, epoch_us: int) -> None:

@@ -46,7 +46,7 @@ _TOLD_CHARS_MAX = 8000
 
 _size = Struct(">i").pack
 
-AnswerApiVersions = Callable[[ApiVersionsRequest | None, int], ApiVersionsResponse]
+RespondToApiVersions = Callable[[ApiVersionsRequest | None, int], ApiVersionsResponse]
 """``(request, version)``; None for a request of a version that is not served."""
 
 
@@ -100,7 +100,7 @@ class _RequestHead:
             position = skip_tags(payload, position)
         return codec.decode_request(payload, position, _ELEMENTS_MAX)
 
-    def answer(self, codec: ApiVersionCodec, message: Any) -> Send:
+    def encode(self, codec: ApiVersionCodec, message: Any) -> Send:
         chunks: list[Any] = [encode_response_header(codec, self.correlation_id)]
         codec.encode_response(message, chunks)
         return Send(cast("list[Chunk]", frame(chunks)))
@@ -111,7 +111,7 @@ class SaslExchange:
 
     Args:
         settings: the listener's settings.
-        answer_api_versions: responds to ApiVersions before authentication.
+        respond_to_api_versions: responds to ApiVersions before authentication.
         make_principal: ``(mechanism, authorization id)``; raises AuthenticationError to reject the
             peer.
 
@@ -121,12 +121,12 @@ class SaslExchange:
     """
 
     __slots__ = (
-        "_answer_api_versions",
         "_begun_at",
         "_has_headers",
         "_is_mechanism_changed",
         "_make_principal",
         "_previous",
+        "_respond_to_api_versions",
         "_server",
         "_settings",
         "_state",
@@ -143,11 +143,11 @@ class SaslExchange:
     def __init__(
         self,
         settings: SaslSettings,
-        answer_api_versions: AnswerApiVersions,
+        respond_to_api_versions: RespondToApiVersions,
         make_principal: Callable[[str, str], Principal],
     ) -> None:
         self._settings = settings
-        self._answer_api_versions = answer_api_versions
+        self._respond_to_api_versions = respond_to_api_versions
         self._make_principal = make_principal
         self._state = _State.FIRST
         self._server: SaslServer | None = None
@@ -240,14 +240,14 @@ class SaslExchange:
             assert codec is not None
         else:
             request = cast(ApiVersionsRequest, head.decode(payload, codec))
-        answer = self._answer_api_versions(request, head.version)
+        answer = self._respond_to_api_versions(request, head.version)
         if request is not None and answer.error_code == error_codes.NONE:
             self.client_software = (
                 request.client_software_name[:SOFTWARE_CHARS_MAX],
                 request.client_software_version[:SOFTWARE_CHARS_MAX],
             )
             self._state = _State.HANDSHAKE
-        return Step(send=head.answer(codec, answer))
+        return Step(send=head.encode(codec, answer))
 
     def _receive_handshake(
         self, head: _RequestHead, codec: ApiVersionCodec, request: SaslHandshakeRequest
@@ -255,13 +255,13 @@ class SaslExchange:
         names = list(self._settings.mechanisms)
         begin = self._settings.mechanisms.get(request.mechanism)
         if begin is None:
-            refusal = SaslHandshakeResponse(
+            rejection = SaslHandshakeResponse(
                 error_code=error_codes.UNSUPPORTED_SASL_MECHANISM, mechanisms=names
             )
             return self._failed(
                 CloseReason.AUTHENTICATION_FAILED,
                 f"unsupported SASL mechanism {request.mechanism!r}",
-                head.answer(codec, refusal),
+                head.encode(codec, rejection),
             )
         self._has_headers = head.version >= 1
         self._is_mechanism_changed = (
@@ -270,7 +270,7 @@ class SaslExchange:
         self.mechanism = request.mechanism
         self._server = begin()
         self._state = _State.TOKENS
-        return Step(send=head.answer(codec, SaslHandshakeResponse(mechanisms=names)))
+        return Step(send=head.encode(codec, SaslHandshakeResponse(mechanisms=names)))
 
     def _receive_token(
         self,
@@ -287,12 +287,12 @@ class SaslExchange:
                 error_code=error_codes.SASL_AUTHENTICATION_FAILED,
                 error_message=self._told(error),
             )
-            send = head.answer(codec, response)
+            send = head.encode(codec, response)
             return self._failed(CloseReason.AUTHENTICATION_FAILED, _detail(error), send)
         self.can_reauthenticate = head.version >= _FIRST_WITH_SESSIONS
         progress, session_ms = self._finish_if_complete(now, now_ms)
         response = SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=session_ms)
-        return Step(progress, head.answer(codec, response))
+        return Step(progress, head.encode(codec, response))
 
     def _receive_bare_token(self, token: bytes, now: float, now_ms: int) -> Step:
         try:

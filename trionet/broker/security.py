@@ -28,7 +28,7 @@ from ..net.tls_context import TlsContexts, TlsSettings
 from ..server.channel_builder import ListenerSecurity
 from .config import BrokerConfig
 from .listener_settings import ListenerSettings
-from .sasl_exchange import AnswerApiVersions, SaslExchange, SaslSettings
+from .sasl_exchange import RespondToApiVersions, SaslExchange, SaslSettings
 
 logger = logging.getLogger("trionet.broker")
 
@@ -72,7 +72,7 @@ class SecuredListener:
         build_principal: PrincipalBuilder,
         *,
         is_client_auth_ignored: bool = False,
-        token_doubt: str = "",
+        token_warning: str = "",
     ) -> None:
         self.endpoint = endpoint
         self.tls = tls
@@ -80,14 +80,14 @@ class SecuredListener:
         self.jwks = jwks
         self._build_principal = build_principal
         self._is_client_auth_ignored = is_client_auth_ignored
-        self._token_doubt = token_doubt
+        self._token_warning = token_warning
 
-    def for_server(self, answer_api_versions: AnswerApiVersions) -> ListenerSecurity:
+    def for_server(self, respond_to_api_versions: RespondToApiVersions) -> ListenerSecurity:
         """Return the security settings of the listener for its SocketServer."""
         tls = self.tls
         authenticator = None
         if self.sasl is not None:
-            authenticator = partial(self._authenticator, self.sasl, answer_api_versions)
+            authenticator = partial(self._authenticator, self.sasl, respond_to_api_versions)
         return ListenerSecurity(
             tls_context=None if tls is None else lambda: tls.context,
             authenticator=authenticator,
@@ -125,32 +125,32 @@ class SecuredListener:
         def renew() -> None:
             tls.use(new)
             logger.info("listener %s: certificates reloaded", name)
-            self.log_doubts()
+            self.log_warnings()
 
         return renew
 
-    def log_doubts(self, *, has_scram_users: bool = True) -> None:
+    def log_warnings(self, *, has_scram_users: bool = True) -> None:
         """Log warnings about settings that are valid but probably not intended.
 
         Args:
             has_scram_users: whether there are any SCRAM users.
         """
-        for doubt in self._doubts(has_scram_users):
-            logger.warning("listener %s: %s", self.endpoint.listener_name, doubt)
+        for warning in self._warnings(has_scram_users):
+            logger.warning("listener %s: %s", self.endpoint.listener_name, warning)
 
-    def _doubts(self, has_scram_users: bool) -> Iterator[str]:
+    def _warnings(self, has_scram_users: bool) -> Iterator[str]:
         if self.tls is not None:
             now = datetime.fromtimestamp(time.time_ns() // 1_000_000_000, UTC)
-            if doubt := self.tls.doubt(now):
-                yield doubt
-            yield from self._doubts_about_clients(self.tls.settings)
+            if warning := self.tls.doubt(now):
+                yield warning
+            yield from self._client_auth_warnings(self.tls.settings)
         names = () if self.sasl is None else self.sasl.mechanisms
         if not has_scram_users and any(name in scram.HASHES for name in names):
             yield "there are no SCRAM users; add one with trionet broker --data DIR --add-scram NAME"
-        if self._token_doubt:
-            yield self._token_doubt
+        if self._token_warning:
+            yield self._token_warning
 
-    def _doubts_about_clients(self, settings: TlsSettings) -> Iterator[str]:
+    def _client_auth_warnings(self, settings: TlsSettings) -> Iterator[str]:
         if self._is_client_auth_ignored:
             yield (
                 "ssl.client.auth for all listeners does not apply to those with SASL; set"
@@ -178,7 +178,7 @@ class SecuredListener:
 
     async def _watch_files(self, tls: TlsContexts) -> None:
         name = self.endpoint.listener_name
-        told = ""
+        logged = ""
         while True:
             await trio.sleep(RELOAD_CHECK_SECONDS)
             if not tls.settings.files:
@@ -186,22 +186,22 @@ class SecuredListener:
             try:
                 if await trio.to_thread.run_sync(tls.reload_if_changed, abandon_on_cancel=True):
                     logger.info("listener %s: certificates reloaded", name)
-                    self.log_doubts()
-                told = ""
+                    self.log_warnings()
+                logged = ""
             except (OSError, ConfigError) as error:
-                if str(error) == told:
+                if str(error) == logged:
                     continue  # the same failure at each check
-                told = str(error)
+                logged = str(error)
                 logger.warning("listener %s: could not reload certificates: %s", name, error)
 
     def _authenticator(
-        self, settings: SaslSettings, answer_api_versions: AnswerApiVersions, known: Identity
+        self, settings: SaslSettings, respond_to_api_versions: RespondToApiVersions, known: Identity
     ) -> SaslExchange:
         def make_principal(mechanism: str, authorization_id: str) -> Principal:
             identity = attrs.evolve(known, mechanism=mechanism, authorization_id=authorization_id)
             return self._build_principal(identity)
 
-        return SaslExchange(settings, answer_api_versions, make_principal)
+        return SaslExchange(settings, respond_to_api_versions, make_principal)
 
 
 def listener_security(
@@ -236,15 +236,17 @@ def listener_security(
     sasl, jwks = None, None
     if protocol in SASL_PROTOCOLS:
         sasl, jwks = _sasl(settings, endpoint.listener_name, scram_lookup, scram_secret)
-    asked = settings.text("ssl.client.auth") or "none"
+    client_auth = settings.text("ssl.client.auth") or "none"
     return SecuredListener(
         endpoint,
         tls,
         sasl,
         jwks,
         principal_builder or mapping,
-        is_client_auth_ignored=tls is not None and asked != tls.settings.client_auth,
-        token_doubt=_token_doubt(settings) if sasl and oauthbearer.NAME in sasl.mechanisms else "",
+        is_client_auth_ignored=tls is not None and client_auth != tls.settings.client_auth,
+        token_warning=_token_warning(settings)
+        if sasl and oauthbearer.NAME in sasl.mechanisms
+        else "",
     )
 
 
@@ -369,7 +371,7 @@ def _oauthbearer(
     return partial(oauthbearer.OAuthBearerServer, SignedTokens(jwks.find, rules)), jwks
 
 
-def _token_doubt(settings: ListenerSettings) -> str:
+def _token_warning(settings: ListenerSettings) -> str:
     """A warning if tokens are accepted too liberally, or an empty string."""
     handler = "sasl.server.callback.handler.class"
     if settings.text(handler, oauthbearer.NAME) == _UNSECURED:

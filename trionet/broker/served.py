@@ -78,12 +78,12 @@ APIS: Final[tuple[Api, ...]] = (
 def served_apis(state: BrokerState) -> Apis:
     """Create the request dispatcher of one node."""
     return Apis(
-        [api.of(state) for api in APIS if api is not API_VERSIONS],
+        [api.bind(state) for api in APIS if api is not API_VERSIONS],
         LongCalls(
             state.nursery,
             state.config.integer("response.max.bytes"),
             is_virtual=state.cluster.network.is_virtual,
         ),
         state.config.integer("request.max.elements"),
-        state.own_topic,
+        state.request_log_topic,
     )

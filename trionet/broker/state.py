@@ -18,7 +18,7 @@ from .fetch_sessions import FetchSessionCache
 from .groups.coordinator import GroupCoordinator
 from .leadership import PartitionRegistration
 from .log import Log
-from .own_topic import OwnTopic
+from .own_topic import RequestLogTopic
 
 
 def _operations(*codes: int) -> int:
@@ -54,14 +54,14 @@ class BrokerState:
 
     Attributes:
         cluster: as passed in; topics are created, altered and deleted there.
-        settings: as passed in; see :meth:`use`.
+        settings: as passed in; see :meth:`reconfigure`.
         config: the effective settings.
         topics, folder, database, purgatory, unflushed, nursery: those of the cluster.
         now_ms: the time of record timestamps, in ms since the epoch.
         fetch_sessions: incremental fetch sessions.
         groups: the groups that this node coordinates.
         conversions: counts of converted records.
-        own_topic: the topic of the request log; None without one.
+        request_log_topic: the topic of the request log; None without one.
     """
 
     def __init__(self, cluster: Cluster, settings: DynamicConfig) -> None:
@@ -76,7 +76,7 @@ class BrokerState:
         self.unflushed = cluster.unflushed
         self.nursery = cluster.nursery
         self.now_ms = cluster.now_ms
-        self.begin_sessions()
+        self.reset_fetch_sessions()
         self.node_id = config.node_id
         self.groups = GroupCoordinator(
             config,
@@ -95,19 +95,19 @@ class BrokerState:
         self.conversions = Conversions()
         self.has_replicas = len(cluster.leadership.nodes) > 1
         self.is_in_memory = cluster.is_in_memory
-        self.own_topic: OwnTopic | None = None
+        self.request_log_topic: RequestLogTopic | None = None
         self._advertised: dict[str, Endpoint] = {}
         self._logs = cluster.folder.logs
 
-    def begin_sessions(self) -> None:
+    def reset_fetch_sessions(self) -> None:
         """Start without fetch sessions, as a node that has just started."""
         self.fetch_sessions = FetchSessionCache(
             self.config.integer("max.incremental.fetch.session.cache.slots"),
-            chance=self.cluster.network.chance,
+            rng=self.cluster.network.chance,
             elements=self.config.integer("max.incremental.fetch.session.cache.elements"),
         )
 
-    def use(self, settings: DynamicConfig) -> None:
+    def reconfigure(self, settings: DynamicConfig) -> None:
         """Use new settings from now on."""
         self.settings = settings
         self.config = settings.current

@@ -42,7 +42,7 @@ class Topic:
 
 
 @attrs.frozen
-class Unsettled:
+class PendingFolders:
     """Partitions whose folders are being created or removed.
 
     If the topic has the partition its folder is being created, otherwise it is being removed.
@@ -59,19 +59,19 @@ class Unsettled:
     first: int
     end: int
 
-    def made(self, topic: Topic | None) -> range:
+    def to_create(self, topic: Topic | None) -> range:
         """The partitions that the topic has, whose folders may not exist yet."""
         return range(self.first, min(self.end, topic.partitions if topic is not None else 0))
 
-    def removed(self, topic: Topic | None) -> range:
+    def to_remove(self, topic: Topic | None) -> range:
         """The partitions that the topic no longer has, whose folders may still exist."""
         return range(max(self.first, topic.partitions if topic is not None else 0), self.end)
 
 
-def load(connection: Connection, chance: random.Random) -> tuple[str, list[Topic]]:
+def load(connection: Connection, rng: random.Random) -> tuple[str, list[Topic]]:
     """Read the cluster id, generated for a new database, and all topics in order of creation."""
     row = connection.execute("SELECT value FROM property WHERE name = 'cluster.id'").fetchone()
-    cluster_id: str = row[0] if row else uuid_text(new_uuid(chance))
+    cluster_id: str = row[0] if row else uuid_text(new_uuid(rng))
     if row is None:
         connection.execute("INSERT INTO property VALUES ('cluster.id', ?)", (cluster_id,))
     configs: dict[bytes, dict[str, str]] = {}
@@ -89,12 +89,12 @@ def load(connection: Connection, chance: random.Random) -> tuple[str, list[Topic
     ]
 
 
-def load_unsettled(connection: Connection) -> list[Unsettled]:
+def load_pending_folders(connection: Connection) -> list[PendingFolders]:
     """Read the folder changes that were not completed."""
     rows = connection.execute(
         "SELECT id, name, first_partition, end_partition FROM unsettled_topic"
     )
-    return [Unsettled(*row) for row in rows]
+    return [PendingFolders(*row) for row in rows]
 
 
 def settle(connection: Connection, ids: Iterable[bytes]) -> None:
@@ -102,7 +102,7 @@ def settle(connection: Connection, ids: Iterable[bytes]) -> None:
     connection.executemany("DELETE FROM unsettled_topic WHERE id = ?", [(id,) for id in ids])
 
 
-def _unsettle(connection: Connection, topic: Topic, first: int, end: int) -> None:
+def _add_pending_folders(connection: Connection, topic: Topic, first: int, end: int) -> None:
     """Record the folder changes that are pending once this transaction is committed."""
     connection.execute(
         "INSERT INTO unsettled_topic VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
@@ -114,7 +114,7 @@ def _unsettle(connection: Connection, topic: Topic, first: int, end: int) -> Non
 
 def insert(connection: Connection, topic: Topic) -> None:
     """Store a new topic."""
-    _unsettle(connection, topic, 0, topic.partitions)
+    _add_pending_folders(connection, topic, 0, topic.partitions)
     connection.execute(
         "INSERT INTO topic (id, name, partitions) VALUES (?, ?, ?)",
         (topic.id, topic.name, topic.partitions),
@@ -143,7 +143,9 @@ def _insert_replicas(connection: Connection, topic: Topic) -> None:
 def update_partitions(connection: Connection, topic: Topic) -> None:
     """Store the number of partitions of a topic, and their replicas."""
     row = connection.execute("SELECT partitions FROM topic WHERE id = ?", (topic.id,)).fetchone()
-    _unsettle(connection, topic, min(row[0], topic.partitions), max(row[0], topic.partitions))
+    _add_pending_folders(
+        connection, topic, min(row[0], topic.partitions), max(row[0], topic.partitions)
+    )
     connection.execute("UPDATE topic SET partitions = ? WHERE id = ?", (topic.partitions, topic.id))
     connection.execute("DELETE FROM partition_replicas WHERE topic_id = ?", (topic.id,))
     _insert_replicas(connection, topic)
@@ -157,7 +159,7 @@ def update_configs(connection: Connection, topic: Topic) -> None:
 
 def delete(connection: Connection, topic: Topic) -> None:
     """Delete a topic and everything that belongs to it."""
-    _unsettle(connection, topic, 0, topic.partitions)
+    _add_pending_folders(connection, topic, 0, topic.partitions)
     connection.execute("DELETE FROM topic WHERE id = ?", (topic.id,))
     # In the same transaction, so that no crash leaves them to a later topic of this name.
     connection.execute("DELETE FROM committed_offset WHERE topic = ?", (topic.name,))

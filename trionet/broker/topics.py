@@ -33,7 +33,7 @@ from .config import BrokerConfig
 from .config_topic_keys import check_topic_overrides, topic_config
 from .database import Database, damaged
 from .leadership import Leadership, Replicas
-from .topic_store import Topic, Unsettled
+from .topic_store import PendingFolders, Topic
 from .uuids import new_uuid
 
 NAME_LENGTH_MAX = 249
@@ -58,7 +58,7 @@ class TopicRegistry:
     ``len()`` is the number of topics, and iteration is in order of creation.
 
     Attributes:
-        unsettled: folder changes that were pending when the broker last ended.
+        pending_folders: folder changes that were pending when the broker last ended.
     """
 
     def __init__(
@@ -68,11 +68,11 @@ class TopicRegistry:
         leadership: Leadership[tuple[str, int]],
         cluster_id: str,
         topics: Sequence[Topic],
-        chance: random.Random,
-        unsettled: Sequence[Unsettled] = (),
+        rng: random.Random,
+        pending_folders: Sequence[PendingFolders] = (),
     ) -> None:
-        self.unsettled = unsettled
-        self._chance = chance
+        self.pending_folders = pending_folders
+        self._rng = rng
         self.cluster_id = cluster_id
         self._database = database
         self._config = config
@@ -88,7 +88,7 @@ class TopicRegistry:
         database: Database,
         config: BrokerConfig,
         leadership: Leadership[tuple[str, int]] | None = None,
-        chance: random.Random = SYSTEM.chance,
+        rng: random.Random = SYSTEM.chance,
     ) -> TopicRegistry:
         """Read all topics and the cluster id (22 characters), which a new database is given.
 
@@ -96,19 +96,19 @@ class TopicRegistry:
             database: the database.
             config: the broker's settings.
             leadership: assigns partitions to nodes; by default there is one node.
-            chance: source of ids.
+            rng: source of ids.
 
         Raises:
             DatabaseError: the database cannot be read.
         """
-        cluster_id, topics = await database.read(partial(topic_store.load, chance=chance))
+        cluster_id, topics = await database.read(partial(topic_store.load, rng=rng))
         for topic in topics:
             _check_stored(database, config, topic)
-        unsettled = await database.read(topic_store.load_unsettled)
-        for each in unsettled:
-            _check_unsettled(database, each)
+        pending_folders = await database.read(topic_store.load_pending_folders)
+        for each in pending_folders:
+            _check_pending_folders(database, each)
         leadership = leadership or Leadership([config.node_id])
-        return cls(database, config, leadership, cluster_id, topics, chance, unsettled)
+        return cls(database, config, leadership, cluster_id, topics, rng, pending_folders)
 
     def __len__(self) -> int:
         return len(self._by_name)
@@ -166,7 +166,7 @@ class TopicRegistry:
             replicas = ()
         elif not replicas:
             replicas = self._leadership.place(count, factor)
-        return Topic(name, new_uuid(self._chance), count, overrides, replicas)
+        return Topic(name, new_uuid(self._rng), count, overrides, replicas)
 
     async def create(
         self,
@@ -308,13 +308,13 @@ class TopicRegistry:
         """
         async with self._writing:
             if topic.id not in self._by_id:
-                raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic.name}")
+                raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name!r} does not exist")
             altered = attrs.evolve(self._by_id[topic.id], configs=configs)
             await self._database.transaction(partial(topic_store.update_configs, topic=altered))
             self._put(altered)
             return altered
 
-    def use(self, config: BrokerConfig) -> None:
+    def reconfigure(self, config: BrokerConfig) -> None:
         """Use new settings of the broker from now on."""
         self._config = config
 
@@ -329,7 +329,7 @@ class TopicRegistry:
         """
         async with self._writing:
             if topic.id not in self._by_id:
-                raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic.name}")
+                raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name!r} does not exist")
             await self._database.transaction(partial(topic_store.delete, topic=topic))
             del self._by_name[topic.name]
             del self._by_id[topic.id]
@@ -459,15 +459,17 @@ def _check_stored(database: Database, config: BrokerConfig, topic: Topic) -> Non
         raise damaged(database.path, f"topic {topic.name!r}: {error}") from error
 
 
-def _check_unsettled(database: Database, unsettled: Unsettled) -> None:
+def _check_pending_folders(database: Database, pending_folders: PendingFolders) -> None:
     """Reject a stored change that would make a start touch folders that are not partitions."""
-    first, end = unsettled.first, unsettled.end
+    first, end = pending_folders.first, pending_folders.end
     try:
-        check_topic_name(unsettled.name)
+        check_topic_name(pending_folders.name)
         if not 0 <= first <= end <= PARTITIONS_MAX:
             raise ValueError(f"partitions {first} to {end}")
     except (ApiError, ValueError) as error:
-        raise damaged(database.path, f"unsettled topic {unsettled.name!r}: {error}") from error
+        raise damaged(
+            database.path, f"unsettled topic {pending_folders.name!r}: {error}"
+        ) from error
 
 
 def is_internal(name: str) -> bool:

@@ -16,8 +16,8 @@ from support.config_calls import (
     LOGGER,
     OF_TOPIC,
     TOPIC,
-    alter_all,
     put,
+    alter_all,
     settings_of,
     value_of,
 )

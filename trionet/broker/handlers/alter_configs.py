@@ -17,7 +17,7 @@ from ...protocol.messages.alter_configs import (
 from ..alterations import OPERATIONS_MAX, SET
 from ..apis import serves
 from ..call import Call
-from ..config_resources import Outcome, alter_all, alter_each
+from ..config_resources import AlterResult, alter_each, replace_all
 from ..state import BrokerState
 
 
@@ -33,13 +33,13 @@ async def handle(
         some = resource.configs[: OPERATIONS_MAX + 1]  # more are refused
         operations = [(each.name, SET, each.value) for each in some]
         resources.append((resource.resource_type, resource.resource_name, operations))
-    alter = partial(alter_all, broker, validate_only=request.validate_only)
+    alter = partial(replace_all, broker, validate_only=request.validate_only)
     outcomes = await alter_each(resources, alter, call)
     responses = call.elements(map(_response, outcomes), len(outcomes))
     return AlterConfigsResponse(responses=responses)
 
 
-def _response(outcome: Outcome) -> AlterConfigsResourceResponse:
+def _response(outcome: AlterResult) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         resource_type=outcome.type,
         resource_name=outcome.name,

@@ -18,7 +18,7 @@ from ...protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 from ..apis import serves
-from ..broker_configs import OF_ALL
+from ..broker_configs import ALL_BROKERS
 from ..call import Call
 from ..config_describe import (
     ConfigEntry,
@@ -77,10 +77,10 @@ def _entries(broker: BrokerState, resource: DescribeConfigsResource) -> list[Con
         check_topic_name(name)
         topic = broker.topics.get(name)
         if topic is None:
-            raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+            raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
         return describe_topic(broker.settings, topic.configs, keys)
     if resource.resource_type == BROKER:
-        if name == OF_ALL:
+        if name == ALL_BROKERS:
             return describe_all_brokers(broker.settings, keys)
         check_broker_name(broker, name)
         return describe_broker(broker.settings, keys)

@@ -150,7 +150,7 @@ def _partition(
         leader_epoch=found.epoch,
         replica_nodes=list(found.replicas),
         isr_nodes=leadership.in_sync(found),
-        offline_replicas=leadership.offline(found),
+        offline_replicas=leadership.offline_replicas(found),
         eligible_leader_replicas=[],
         last_known_elr=[],
     )

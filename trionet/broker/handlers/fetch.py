@@ -29,7 +29,7 @@ from ...protocol.messages.fetch import (
 from ...protocol.wire import new
 from ..apis import serves
 from ..call import Call
-from ..conversion import messages_of
+from ..conversion import to_message_set
 from ..fetch_sessions import FetchContext, FetchedPartition
 from ..log import Log
 from ..state import BrokerState
@@ -71,16 +71,16 @@ async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> Fetc
         if not call.is_long:
             context = sessions.open(request, call.version, now)
         else:
-            context = await call.paused(sessions.opening(request, call.version, now))
+            context = await call.run_with_pauses(sessions.open_in_steps(request, call.version, now))
     except ApiError as error:
         call.has_errors = True
         return FetchResponse(error_code=error.error_code)
-    own_topic = broker.own_topic
-    if own_topic is not None and own_topic.is_read_by(context):
+    request_log_topic = broker.request_log_topic
+    if request_log_topic is not None and request_log_topic.is_read_by(context):
         call.request.is_left_out = True
     fetch = _Fetch(broker, request, call, context)
     if fetch.is_long:
-        call.takes_long(fetch.read_in_steps)
+        call.continue_as_long_call(fetch.read_in_steps)
         return None
     fetch.read()
     if fetch.must_wait:
@@ -144,7 +144,7 @@ class _Fetch:
 
     @property
     def is_long(self) -> bool:
-        return len(self._context.partitions) > QUICK_PARTITIONS and not self._call.wants_lists
+        return len(self._context.partitions) > QUICK_PARTITIONS and not self._call.needs_lists
 
     def logs(self) -> list[Log]:
         return [
@@ -178,7 +178,7 @@ class _Fetch:
             self._call.abandon()
             return
         if self.is_long:
-            self._call.takes_long(self.read_at_last)
+            self._call.continue_as_long_call(self.read_at_last)
             return
         try:
             self.read()
@@ -324,7 +324,7 @@ class _Fetch:
             return b""
         records = cast("FileRange | bytes", data.records)
         while len(records):
-            converted = await messages_of(
+            converted = await to_message_set(
                 records,
                 1 if version >= FORMAT_1_SINCE else 0,
                 partition.fetch_offset,

@@ -16,7 +16,7 @@ from ...protocol.messages.incremental_alter_configs import (
 from ..alterations import OPERATIONS_MAX
 from ..apis import serves
 from ..call import Call
-from ..config_resources import Outcome, alter_each, alter_step_by_step
+from ..config_resources import AlterResult, alter_each, alter_incrementally
 from ..state import BrokerState
 
 
@@ -32,13 +32,13 @@ async def handle(
         some = resource.configs[: OPERATIONS_MAX + 1]  # more are refused
         operations = [(each.name, each.config_operation, each.value) for each in some]
         resources.append((resource.resource_type, resource.resource_name, operations))
-    alter = partial(alter_step_by_step, broker, validate_only=request.validate_only)
+    alter = partial(alter_incrementally, broker, validate_only=request.validate_only)
     outcomes = await alter_each(resources, alter, call)
     responses = call.elements(map(_response, outcomes), len(outcomes))
     return IncrementalAlterConfigsResponse(responses=responses)
 
 
-def _response(outcome: Outcome) -> AlterConfigsResourceResponse:
+def _response(outcome: AlterResult) -> AlterConfigsResourceResponse:
     return AlterConfigsResourceResponse(
         resource_type=outcome.type,
         resource_name=outcome.name,

@@ -49,7 +49,7 @@ async def handle(
     partitions = sum(each.partitions for each in found if isinstance(each, Topic))
     if call.must_be_long(len(found) + partitions):
         # Not called again: what was created would have been there all the time.
-        call.takes_long(partial(_respond, broker, request, call, found))
+        call.continue_as_long_call(partial(_respond, broker, request, call, found))
         return None
     return await _respond(broker, request, call, found)
 
@@ -172,5 +172,5 @@ def _partition(
         leader_epoch=found.epoch,
         replica_nodes=list(found.replicas),
         isr_nodes=leadership.in_sync(found),
-        offline_replicas=leadership.offline(found),
+        offline_replicas=leadership.offline_replicas(found),
     )

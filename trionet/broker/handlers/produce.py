@@ -35,7 +35,7 @@ from ...protocol.wire import new
 from ...server.request_channel import NO_OP, CloseConnection, NoOp
 from ..apis import serves
 from ..call import Call
-from ..conversion import batches_of, is_message_set
+from ..conversion import is_message_set, to_batches
 from ..delayed import AT_ONCE_MAX
 from ..log import Appended, Log
 from ..log.directory import Buffer
@@ -251,7 +251,7 @@ async def _with_batches(
                 partitions.append(partition)  # is refused as in any version
                 continue
             try:
-                batches, count = await batches_of(partition.records, log.config)
+                batches, count = await to_batches(partition.records, log.config)
             except ApiError as error:
                 _refuse(call, answer, error)
                 settled.append((len(topics), answer))

@@ -93,8 +93,8 @@ def _of_broker(given: Mapping[str, str]) -> list[Finding]:
     except ConfigError as error:
         return [Finding(ERROR, "", str(error))]
     notes = {
-        "changes nothing on one node": config.without_meaning,
-        "belongs to no listener": config.of_no_listener,
+        "changes nothing on one node": config.without_effect,
+        "belongs to no listener": config.unknown_listener_keys,
         "asks for what this version does not do": [
             text.partition("=")[0] for text in config.not_applied
         ],

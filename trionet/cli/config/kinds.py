@@ -69,11 +69,11 @@ def _client_keys(kind: str) -> dict[str, Key]:
 def _broker_keys() -> dict[str, Key]:
     from trionet.broker.config import BROKER_KEYS, is_not_applied
     from trionet.broker.config_keys import APPLIED as APPLIED_ROWS
-    from trionet.broker.config_keys import OURS
+    from trionet.broker.config_keys import TRIONET_KEYS
 
     from .broker_meanings import MEANINGS
 
-    applied = {row[0] for row in (*APPLIED_ROWS, *OURS)}
+    applied = {row[0] for row in (*APPLIED_ROWS, *TRIONET_KEYS)}
     return {
         **_made(
             (row for name, row in BROKER_KEYS.items() if is_not_applied(name)), NOT_APPLIED, {}

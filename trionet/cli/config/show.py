@@ -91,5 +91,5 @@ def _of_broker(
         key, value = key_value(text, "-X")
         given[key] = Setting(key, value, "-X")
     config = BrokerConfig.from_settings({key: each.value for key, each in given.items()})
-    values = {name: value_text(config[name]) for name in (*BROKER_KEYS, *config.given)}
+    values = {name: value_text(config[name]) for name in (*BROKER_KEYS, *config.originals)}
     return {name: each for name, each in given.items() if name in values}, values
