@@ -16,8 +16,8 @@ from support.config_calls import (
     LOGGER,
     OF_TOPIC,
     TOPIC,
-    put,
     alter_all,
+    put,
     settings_of,
     value_of,
 )

@@ -1,0 +1,236 @@
+"""Runs calls that would block the loop: in tasks of their own, in steps, a few at a time.
+
+Requests may have 250,000 elements and responses ten times as many. Calls with more than
+:data:`._call.QUICK_ELEMENTS` are decoded, handled and encoded in steps of a millisecond, between
+which all other tasks run. They do not occupy a handler, of which there are few: a dozen such
+requests would stall all clients (as they can with Kafka's num.io.threads).
+
+The memory of a response is bounded while it is encoded, by ``response.max.bytes``: its elements are
+generated one by one and encoded immediately (:func:`.stepping.elements`).
+
+A call that only responds is cancelled when its client disconnects or the broker stops. A call with
+effects always runs to its end: the client sent it, and might never learn that it did not happen.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import count
+from typing import Any, Final, cast
+
+import trio
+
+from ...errors import WireFormatError
+from ...net.wire._close_reason import CloseReason
+from ...net.wire._transmission import Chunk, Outgoing, outgoing
+from ...protocol._header import encode_response_header, frame, join_small
+from ...protocol._stepping import stepping
+from ...server._request_channel import CloseConnection, NoOp
+from ._call import Abandoned, Call
+from ._response_errors import find_errors
+
+logger = logging.getLogger("trionet.broker")
+
+#: How many calls that only respond run concurrently, and as many of the others, which may wait for
+#: a disk. Further ones wait as undecoded frames, since each running call has its elements in memory.
+AT_A_TIME: Final = 8
+
+# Full garbage collections are postponed while a long call runs: each would take a tenth of a second
+# to visit the call's elements, none of which is garbage. But not for more than a minute.
+_NO_FULL_COLLECTION: Final = 1_000_000
+_PUT_OFF_SECONDS_MAX: Final = 60.0
+
+Work = Callable[[], Awaitable[Any]]
+"""The work of a long call; returns what a handler returns."""
+
+
+class LongCalls:
+    """The long calls of one node.
+
+    Args:
+        nursery: runs the calls.
+        response_bytes_max: limit on the memory of a response (``response.max.bytes``), without
+            records that stay in files.
+        is_virtual: use a simulated clock, so that nothing depends on the speed of the machine.
+
+    Attributes:
+        clock: the clock that limits steps, in seconds.
+        line: a lock taken for each step, so that calls take turns.
+    """
+
+    def __init__(
+        self, nursery: trio.Nursery, response_bytes_max: int, *, is_virtual: bool = False
+    ) -> None:
+        self.clock = _ticks() if is_virtual else time.perf_counter
+        self._nursery = nursery
+        self._response_bytes_max = response_bytes_max
+        self.line = trio.Lock()
+        self._responders = trio.CapacityLimiter(AT_A_TIME)
+        self._others = trio.CapacityLimiter(AT_A_TIME)
+        self._responding: set[trio.CancelScope] = set()
+        self._is_stopping = False
+
+    @property
+    def under_way(self) -> int:
+        """The number of running calls, without queued ones."""
+        return self._responders.borrowed_tokens + self._others.borrowed_tokens
+
+    def start(self, call: Call, work: Work) -> None:
+        """Run a call in a task of its own; ``work`` returns its response."""
+        call.is_long = True
+        self._nursery.start_soon(self._run, call, work, name=f"long {call.codec.name}")
+
+    def respond(self, call: Call, message: Any) -> None:
+        """Encode and send the response of a long call that was delayed."""
+
+        async def give() -> Any:
+            await trio.lowlevel.checkpoint()
+            return message
+
+        self.start(call, give)
+
+    def stop(self) -> None:
+        """Cancel the calls that only respond, and from now on each new one."""
+        self._is_stopping = True
+        for scope in list(self._responding):
+            scope.cancel(reason="the node is stopping")
+
+    async def decode(self, call: Call, position: int, elements_max: int) -> Any:
+        """Decode a long request, in steps.
+
+        Raises:
+            WireFormatError: the request is malformed, or has too many elements.
+            Abandoned: the client has disconnected.
+        """
+        decode = call.codec.decode_request
+        return await call.run_with_pauses(
+            stepping(decode, call.request.payload, position, elements_max)
+        )
+
+    async def _run(self, call: Call, work: Work) -> None:
+        with trio.CancelScope() as scope:
+            await trio.lowlevel.checkpoint()
+            if call.only_responds:
+                self._responding.add(scope)
+                if self._is_stopping:
+                    scope.cancel(reason="the node is stopping")
+            try:
+                async with self._responders if call.only_responds else self._others:
+                    with _full_collections.put_off():
+                        await self._serve(call, work)
+            except Abandoned:
+                call.abandon()
+            except WireFormatError as error:
+                call.end(CloseConnection(CloseReason.INVALID_REQUEST, str(error)))
+            except Exception as error:  # boundary: one call, in a task of its own
+                call.fail(error)
+            finally:
+                self._responding.discard(scope)
+        if scope.cancelled_caught and call.request.response is None:
+            call.end(CloseConnection(CloseReason.SERVER_SHUTDOWN))
+
+    async def _serve(self, call: Call, work: Work) -> None:
+        if call.only_responds and call.client_has_left:
+            raise Abandoned
+        result = await work()
+        if result is None:
+            return  # the handler responds later
+        if isinstance(result, (NoOp, CloseConnection)):
+            call.end(result)
+            return
+        if call.needs_lists and not isinstance(result, Outgoing):
+            call.respond(result)
+            return
+        response = result if isinstance(result, Outgoing) else await self._encode(call, result)
+        if call.request.channel.is_open:
+            call.request.respond(response)
+        else:
+            call.abandon()
+
+    async def _encode(self, call: Call, message: Any) -> Outgoing | CloseConnection:
+        """Encode the response as one frame, in steps."""
+        codec, counts = call.codec, call.counts
+        out: list[Any] = [encode_response_header(codec, call.correlation_id)]
+        packed: list[Any] = []
+        size = 0
+        work = stepping(codec.encode_response, message, out)
+        try:
+            for _ in work:
+                if call.must_pause():
+                    size += _pack(out, packed)
+                    if size > self._response_bytes_max:
+                        return self._too_large(call)
+                    await call.pause()
+        finally:
+            work.close()
+        if size + _pack(out, packed) > self._response_bytes_max:
+            return self._too_large(call)
+        counts.responses += 1
+        if call.has_errors:
+            found = await call.run_with_pauses(find_errors(message))
+            call.request.error_code = counts.add_errors(found + (call.errors or []))
+        return outgoing(cast("list[Chunk]", frame(packed)))
+
+    def _too_large(self, call: Call) -> CloseConnection:
+        detail = (
+            f"the response to {call.codec.name} would exceed {self._response_bytes_max} bytes"
+            " (response.max.bytes); request less at a time, or raise the limit"
+        )
+        logger.warning("closing %s: %s", call.request.channel.id, detail)
+        return CloseConnection(CloseReason.RESPONSE_TOO_LARGE, detail)
+
+
+def _ticks() -> Callable[[], float]:
+    """A clock that advances by 10 µs with each call."""
+    return partial(next, count(0.0, 0.000_01))
+
+
+def _pack(out: list[Any], packed: list[Any]) -> int:
+    """Move chunks to ``packed``, joining small ones; returns their size in memory."""
+    joined = join_small(out)
+    out.clear()  # the encoder keeps appending to the same list
+    packed += joined
+    return sum(len(chunk) for chunk in joined if isinstance(chunk, (bytes, memoryview, bytearray)))
+
+
+class _FullCollections:
+    """Postpones full garbage collections while a long call of any broker in the process runs."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._under_way = 0
+        self._threshold = 0
+        self._since = 0.0
+
+    @contextmanager
+    def put_off(self) -> Iterator[None]:
+        with self._lock:
+            now = time.monotonic()
+            if not self._under_way:
+                self._threshold = self._exchange(_NO_FULL_COLLECTION)
+                self._since = now
+            elif now - self._since > _PUT_OFF_SECONDS_MAX:
+                gc.collect()
+                self._since = now
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way -= 1
+                if not self._under_way:
+                    self._exchange(self._threshold)
+
+    def _exchange(self, threshold: int) -> int:
+        young, middle, old = gc.get_threshold()
+        gc.set_threshold(young, middle, threshold)
+        return old
+
+
+_full_collections: Final = _FullCollections()

@@ -1,0 +1,146 @@
+"""Counts requests by API and version, and the errors in their responses.
+
+(Kafka: RequestChannel.Metrics.) A request costs two additions and a store; everything else is
+computed when metrics are read.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from ...metrics._request_times import RequestTimes
+from ...protocol import error_codes
+from ._response_errors import errors_in
+
+# Kafka has separate metrics for consumers and followers. Here every Fetch is a consumer's.
+_NAMES = {"Fetch": ("Fetch", "FetchConsumer")}
+# Their handlers know whether anything failed, which is cheaper than searching every partition.
+_COUNT_THEIR_OWN_ERRORS = frozenset({"Fetch", "Produce"})
+# The maximum number of distinct clients per deprecated version; clients choose their own names.
+SOFTWARE_MAX = 100
+OTHER_SOFTWARE = ("other", "other")
+
+
+class RouteCounts:
+    """The counts of one version of one API.
+
+    Args:
+        times: collects the times of the API's requests.
+        is_deprecated: whether Kafka has deprecated the version, so that its clients are counted.
+        looks_for_errors: whether every response must be passed to :meth:`count_errors`.
+
+    Attributes:
+        times: the ``times`` of each request.
+        requests: number of requests.
+        responses: number of response messages.
+        with_errors: number of responses with an error.
+        errors: number of occurrences of each error code in responses.
+        software: requests of a deprecated version, by the client's software and its version.
+    """
+
+    __slots__ = (
+        "errors",
+        "is_deprecated",
+        "looks_for_errors",
+        "requests",
+        "responses",
+        "software",
+        "times",
+        "with_errors",
+    )
+
+    def __init__(
+        self, times: RequestTimes, *, is_deprecated: bool = False, looks_for_errors: bool = True
+    ) -> None:
+        self.times = times
+        self.is_deprecated = is_deprecated
+        self.looks_for_errors = looks_for_errors
+        self.requests = 0
+        self.responses = 0
+        self.with_errors = 0
+        self.errors: Counter[int] = Counter()
+        self.software: Counter[tuple[str, str]] = Counter()
+
+    def count_errors(self, response: object) -> int:
+        """Count the errors in a response message; returns the first one, or 0."""
+        return self.add_errors(errors_in(response))
+
+    def add_errors(self, found: list[int]) -> int:
+        """Count the errors of one response; returns the first one, or 0."""
+        if not found:
+            return 0
+        self.with_errors += 1
+        self.errors.update(found)
+        return found[0]
+
+    def note_deprecated(self, software: tuple[str, str]) -> None:
+        """Count a request of a deprecated version by the client's software and its version."""
+        is_known = software in self.software or len(self.software) < SOFTWARE_MAX
+        self.software[software if is_known else OTHER_SOFTWARE] += 1
+
+
+class RequestCounts:
+    """The counts of one node.
+
+    The source of :class:`trionet.metrics.request_metrics.RequestMetrics`.
+
+    Args:
+        apis: names of the served APIs, all of which are reported from the start.
+        deprecated: ``(API name, version)`` of deprecated versions.
+    """
+
+    def __init__(self, apis: Iterable[str], deprecated: Iterable[tuple[str, int]] = ()) -> None:
+        self._times = {name: RequestTimes(*_NAMES.get(name, (name,))) for name in apis}
+        self._deprecated = frozenset(deprecated)
+        self._routes: dict[tuple[str, int], RouteCounts] = {}
+
+    def route(self, name: str, version: int) -> RouteCounts:
+        """Return the counts of one version of a served API, always the same object."""
+        key = (name, version)
+        counts = self._routes.get(key)
+        if counts is None:
+            counts = self._routes[key] = RouteCounts(
+                self._times[name],
+                is_deprecated=key in self._deprecated,
+                looks_for_errors=name not in _COUNT_THEIR_OWN_ERRORS,
+            )
+        return counts
+
+    def calls(self) -> dict[str, int]:
+        """Requests by API, all versions together; APIs without requests are omitted."""
+        found: Counter[str] = Counter()
+        for (name, _), counts in self._routes.items():
+            found[name] += counts.requests
+        return dict(found)
+
+    # The interface of RequestSource.
+
+    def request_times(self) -> Iterable[RequestTimes]:
+        return self._times.values()
+
+    def requests(self) -> Mapping[tuple[str, ...], int]:
+        return {
+            (alias, str(version)): counts.requests
+            for (name, version), counts in self._routes.items()
+            for alias in self._times[name].names
+        }
+
+    def deprecated_requests(self) -> Mapping[tuple[str, ...], int]:
+        return {
+            (name, str(version), *software): count
+            for (name, version), counts in self._routes.items()
+            for software, count in counts.software.items()
+        }
+
+    def errors(self) -> Mapping[tuple[str, ...], int]:
+        found: Counter[tuple[str, ...]] = Counter()
+        for (name, _), counts in self._routes.items():
+            found[name, error_codes.name_of(error_codes.NONE)] += (
+                counts.responses - counts.with_errors
+            )
+            for code, count in counts.errors.items():
+                found[name, error_codes.name_of(code)] += count
+        return found

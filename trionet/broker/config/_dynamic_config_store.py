@@ -1,0 +1,268 @@
+"""Settings of brokers that were altered at run time: stored in the database, applied at once.
+
+All nodes that share a database share one store. A change is validated by every node that it
+concerns, then stored, then applied by each of them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+import attrs
+import trio
+
+from ...errors import ApiError, ConfigError
+from ...protocol.error_codes import INVALID_REQUEST
+from ..storage._database import DATABASE_NAME, Database
+from ..storage._folder_ownership import open_stopped
+from ._alterations import Change
+from ._broker_config import BrokerConfig
+from ._dynamic_config import DynamicConfig
+from ._dynamic_keys import check_group, read_settings, redacted
+from ._settings_report import report_settings
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+logger = logging.getLogger("trionet.broker")
+
+ALL_BROKERS = ""
+"""The resource name that stands for all brokers."""
+
+Apply: TypeAlias = Callable[[], Awaitable[None]]
+"""Applies a change that was validated before."""
+
+
+class Reconfigurable(Protocol):
+    """A component whose settings can change while it runs (Kafka: Reconfigurable)."""
+
+    @property
+    def settings(self) -> DynamicConfig:
+        """The current settings."""
+        ...
+
+    async def prepare(self, settings: DynamicConfig, altered: frozenset[str]) -> Apply:
+        """Validate new settings, and return a function that applies them.
+
+        Args:
+            settings: the new settings.
+            altered: the keys named by the request, including those whose value stays the same.
+
+        Raises:
+            ConfigError: the settings are not allowed.
+        """
+        ...
+
+
+class BrokerConfigs:
+    """The altered settings of all nodes; created by :meth:`load`."""
+
+    def __init__(
+        self, database: Database, stored: dict[str, dict[str, str]], common: frozenset[str]
+    ) -> None:
+        self._database = database
+        self._common = common
+        self._stored = stored
+        self._brokers: list[tuple[str, Reconfigurable]] = []
+        self._changing = trio.Lock()
+
+    @classmethod
+    async def load(cls, database: Database, common: frozenset[str] = frozenset()) -> BrokerConfigs:
+        """Read the altered settings.
+
+        Args:
+            database: where they are stored.
+            common: keys that cannot be set for single nodes.
+
+        Raises:
+            DatabaseError: the database cannot be read.
+        """
+        return cls(database, await database.read(_load), common)
+
+    def settings_of(self, static: BrokerConfig) -> DynamicConfig:
+        """Return the settings of a node that starts.
+
+        Args:
+            static: the settings that it is started with.
+        """
+        own = {}
+        for key, text in self._stored.get(str(static.node_id), {}).items():
+            if key in self._common:
+                logger.warning("ignoring an altered setting: %s", per_node_error(key))
+            else:
+                own[key] = text
+        return DynamicConfig.restore(static, self._stored.get(ALL_BROKERS, {}), own)
+
+    @asynccontextmanager
+    async def hold_changes(self) -> AsyncIterator[None]:
+        """Hold back changes for the duration of the block, as while a node starts."""
+        async with self._changing:
+            yield
+
+    def register(self, node_id: int, broker: Reconfigurable) -> None:
+        """Apply changes from now on to a component of a node."""
+        self._brokers.append((str(node_id), broker))
+
+    def unregister(self, broker: Reconfigurable) -> None:
+        """Stop applying changes to a component."""
+        self._brokers = [each for each in self._brokers if each[1] is not broker]
+
+    async def alter(
+        self, name: str, change: Change, named: Collection[str] = (), *, validate_only: bool = False
+    ) -> None:
+        """Change the settings of one broker, or of all.
+
+        Args:
+            name: a node id, or :data:`ALL_BROKERS`.
+            change: returns the new settings, given the old ones.
+            named: keys that are applied again even if their value stays the same, such as a key
+                store whose file was replaced (KAFKA-14136).
+            validate_only: validate, and change nothing.
+
+        Raises:
+            ApiError: INVALID_REQUEST: a setting is not allowed, and nothing was changed (Kafka
+                uses INVALID_CONFIG only for topics: KAFKA-13609); or ``change`` raises it.
+            DatabaseError: the change cannot be stored, and nothing was changed.
+
+        Cancellation: raises ``Cancelled`` only if nothing was stored, or while the change is
+        being applied; the next start applies it in any case.
+        """
+        async with self._changing:
+            old = self._stored.get(name, {})
+            new = change(old)
+            different = {key for key in old.keys() | new.keys() if old.get(key) != new.get(key)}
+            altered = frozenset(different.union(named))
+            changes: list[tuple[BrokerConfig, BrokerConfig, Apply]] = []
+            try:
+                if name != ALL_BROKERS:
+                    self._check_own(new, altered)
+                for broker in self._concerned(name):
+                    settings = _changed(broker.settings, name, new, altered)
+                    apply = await broker.prepare(settings, altered)
+                    changes.append((broker.settings.current, settings.current, apply))
+            except ConfigError as error:
+                raise ApiError(INVALID_REQUEST, str(error)) from None
+            if validate_only:
+                return
+            await self._database.transaction(partial(_replace, broker=name, settings=new))
+            self._stored[name] = new
+            _log(name, old, new)
+            for before, after, _ in changes[:1]:
+                nodes = len({node_id for node_id, _ in self._brokers})
+                report_settings(after, before, nodes=nodes)
+            for *_, apply in changes:
+                await apply()
+
+    def _check_own(self, own: Mapping[str, str], altered: Collection[str]) -> None:
+        """Reject settings that a single node cannot have, unless they stay unchanged."""
+        for key in own:
+            if key in self._common and key in altered:
+                raise ConfigError(per_node_error(key))
+
+    def _concerned(self, name: str) -> list[Reconfigurable]:
+        return [broker for id, broker in self._brokers if name in (ALL_BROKERS, id)]
+
+
+def per_node_error(key: str) -> str:
+    """The error text for a log setting of a single node, where all nodes share the logs."""
+    return (
+        f"{key} cannot be set for one node, since all nodes share the same logs; set it for all"
+        " nodes, with an empty resource name"
+    )
+
+
+def _changed(
+    settings: DynamicConfig, name: str, texts: Mapping[str, str], altered: Collection[str]
+) -> DynamicConfig:
+    """Return the settings of one node with one layer replaced.
+
+    Settings that were ignored at the start stay so until their group of keys is altered.
+
+    Raises:
+        ConfigError: a new setting is not allowed. Stored settings that became invalid through a
+            start with other static settings do not block changes of other keys.
+    """
+    for_all_brokers = name == ALL_BROKERS
+    values, _ = read_settings(
+        settings.static, texts, for_all_brokers=for_all_brokers, altered=altered
+    )
+    before = settings.cluster if for_all_brokers else settings.own
+    groups = {check_group(key) for key in (*before, *altered)}
+    layer = {key: value for key, value in values.items() if check_group(key) in groups}
+    if for_all_brokers:
+        return attrs.evolve(settings, cluster=layer)
+    return attrs.evolve(settings, own=layer)
+
+
+def _log(name: str, old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    """Log a change for the operator, since clients make it."""
+    changes_text = [
+        f"{key}={redacted(key, text)}" for key, text in new.items() if old.get(key) != text
+    ]
+    changes_text += [f"{key} deleted" for key in old if key not in new]
+    if changes_text:
+        logger.info("altered settings of %s: %s", _named(name), ", ".join(changes_text))
+
+
+async def reset_altered(folder: str) -> list[str]:
+    """Delete all altered settings of brokers, while the broker is not running.
+
+    The settings of topics are kept.
+
+    Args:
+        folder: the data folder.
+
+    Returns:
+        The deleted settings, as ``broker 1: KEY=VALUE``; possible secrets are redacted.
+
+    Raises:
+        ConfigError: the folder holds no broker's data, or is in use.
+        DatabaseError: the database cannot be opened or written, and nothing was deleted.
+        OSError: the folder cannot be used.
+
+    Cancellation: all settings are deleted, or none.
+    """
+    _check_data(folder)
+    async with open_stopped(folder) as database:
+        stored = await database.transaction(_forget)
+    return [
+        f"{_named(name)}: {key}={redacted(key, text)}"
+        for name, settings in sorted(stored.items())
+        for key, text in sorted(settings.items())
+    ]
+
+
+def _check_data(folder: str) -> None:
+    """Reject a folder without a database, which would be created otherwise."""
+    if not os.path.exists(os.path.join(folder, DATABASE_NAME)):
+        raise ConfigError(f"{folder} has no {DATABASE_NAME}, so there are no altered settings")
+
+
+def _named(name: str) -> str:
+    return "all brokers" if name == ALL_BROKERS else f"broker {name}"
+
+
+def _forget(connection: Connection) -> dict[str, dict[str, str]]:
+    stored = _load(connection)
+    connection.execute("DELETE FROM broker_config")
+    return stored
+
+
+def _load(connection: Connection) -> dict[str, dict[str, str]]:
+    stored: dict[str, dict[str, str]] = {}
+    for broker, name, value in connection.execute("SELECT broker, name, value FROM broker_config"):
+        stored.setdefault(broker, {})[name] = value
+    return stored
+
+
+def _replace(connection: Connection, broker: str, settings: Mapping[str, str]) -> None:
+    connection.execute("DELETE FROM broker_config WHERE broker = ?", (broker,))
+    connection.executemany(
+        "INSERT INTO broker_config VALUES (?, ?, ?)",
+        [(broker, name, value) for name, value in settings.items()],
+    )

@@ -1,0 +1,246 @@
+"""The broker keys that can be changed at run time (Kafka 4.3: DynamicBrokerConfig).
+
+A change of a key that is dynamic in Kafka is applied, or accepted and logged as having no effect,
+as at the start, or rejected because it would only take effect after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping
+
+from ...errors import ConfigError
+from ...protocol._config_types import HIDDEN, PASSWORD, Value, nearest, parse_value
+from . import _listener_keys as listener_keys
+from ._broker_config import BROKER_KEYS, BrokerConfig, find_key
+from ._broker_keys import DYNAMIC_ONLY
+from ._broker_keys_not_applied import NO_OP_VALUES
+from ._topic_keys import TOPIC_KEYS
+
+TOPIC_DEFAULTS = frozenset(row.synonyms[0].key for row in TOPIC_KEYS.values() if row.synonyms)
+"""The defaults of topic keys; of several synonyms the one in milliseconds.
+
+(Kafka: DynamicLogConfig.)"""
+
+LISTENER_LIMITS = frozenset(
+    ("max.connection.creation.rate", "max.connections", "num.network.threads")
+)
+"""The limits that can be set for single listeners, for one broker or for all."""
+
+THREADS = (
+    "background.threads",
+    "num.io.threads",
+    "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+)
+"""The numbers of threads, which may at most be halved or doubled (Kafka: DynamicThreadPool)."""
+
+STORES = frozenset(
+    f"ssl.{key}"
+    for key in (
+        "key.password",
+        "keystore.certificate.chain",
+        "keystore.key",
+        "keystore.location",
+        "keystore.password",
+        "keystore.type",
+        "truststore.certificates",
+        "truststore.location",
+        "truststore.password",
+        "truststore.type",
+    )
+)
+"""The keys and certificates of one listener of one broker (SslConfigs.RECONFIGURABLE_CONFIGS)."""
+
+ADDRESS_LIMITS = "max.connections.per.ip"
+"""The common prefix of both keys that limit connections by address; see :func:`check_group`."""
+
+# Kafka changes these only together with an added listener, which KRaft does not support.
+_OF_NEW_LISTENERS = frozenset(
+    (
+        "listener.security.protocol.map",
+        "listeners",
+        "principal.builder.class",
+        "sasl.enabled.mechanisms",
+        "sasl.jaas.config",
+        "sasl.kerberos.kinit.cmd",
+        "sasl.kerberos.min.time.before.relogin",
+        "sasl.kerberos.principal.to.local.rules",
+        "sasl.kerberos.service.name",
+        "sasl.kerberos.ticket.renew.jitter",
+        "sasl.kerberos.ticket.renew.window.factor",
+        "sasl.login.refresh.buffer.seconds",
+        "sasl.login.refresh.min.period.seconds",
+        "sasl.login.refresh.window.factor",
+        "sasl.login.refresh.window.jitter",
+        "sasl.mechanism.inter.broker.protocol",
+        "ssl.cipher.suites",
+        "ssl.client.auth",
+        "ssl.enabled.protocols",
+        "ssl.endpoint.identification.algorithm",
+        "ssl.engine.factory.class",
+        "ssl.keymanager.algorithm",
+        "ssl.protocol",
+        "ssl.provider",
+        "ssl.secure.random.implementation",
+        "ssl.trustmanager.algorithm",
+    )
+)
+
+# These name classes, and Kafka rejects a class that it cannot load.
+_CLASSES = frozenset(("config.providers", "metric.reporters"))
+
+_OTHERS = frozenset(
+    (
+        "cordoned.log.dirs",
+        "follower.fetch.last.tiered.offset.enable",
+        "group.consumer.assignment.interval.ms",
+        "group.coordinator.cached.buffer.max.bytes",
+        "group.share.assignment.interval.ms",
+        "group.streams.assignment.interval.ms",
+        "log.cleaner.backoff.ms",
+        "log.cleaner.dedupe.buffer.size",
+        "log.cleaner.io.buffer.load.factor",
+        "log.cleaner.io.buffer.size",
+        "log.cleaner.io.max.bytes.per.second",
+        "log.cleaner.threads",
+        "max.connections.per.ip",
+        "max.connections.per.ip.overrides",
+        "producer.id.expiration.ms",
+        "remote.fetch.max.wait.ms",
+        "remote.list.offsets.request.timeout.ms",
+        "remote.log.index.file.cache.total.size.bytes",
+        "remote.log.manager.copier.thread.pool.size",
+        "remote.log.manager.copy.max.bytes.per.second",
+        "remote.log.manager.expiration.thread.pool.size",
+        "remote.log.manager.fetch.max.bytes.per.second",
+        "remote.log.manager.follower.thread.pool.size",
+        "remote.log.reader.threads",
+        "share.coordinator.cached.buffer.max.bytes",
+        "transaction.partition.verification.enable",
+    )
+)
+
+DYNAMIC = frozenset().union(
+    TOPIC_DEFAULTS,
+    LISTENER_LIMITS,
+    THREADS,
+    STORES,
+    _OF_NEW_LISTENERS,
+    _CLASSES,
+    _OTHERS,
+    (row[0] for row in DYNAMIC_ONLY),
+)
+"""The keys that DescribeConfigs does not report as read-only (ALL_DYNAMIC_CONFIGS)."""
+
+PER_BROKER = _OF_NEW_LISTENERS | STORES | {"cordoned.log.dirs"}
+"""The keys that cannot be set for all brokers (PER_BROKER_CONFIGS)."""
+
+
+def read_settings(
+    broker: BrokerConfig,
+    texts: Mapping[str, str],
+    *,
+    for_all_brokers: bool,
+    altered: Container[str] = (),
+) -> tuple[dict[str, Value], dict[str, ConfigError]]:
+    """Parse dynamic settings; return the valid values, and an error for each other key.
+
+    Args:
+        broker: the settings that the broker was started with.
+        texts: the dynamic settings by key.
+        for_all_brokers: whether they are set for all brokers, and not for one.
+        altered: the keys that must be valid.
+
+    Raises:
+        ConfigError: one of ``altered`` is not allowed. The first such error is raised at once,
+            since finding the most similar key for a thousand unknown ones takes seconds.
+    """
+    values: dict[str, Value] = {}
+    problems: dict[str, ConfigError] = {}
+    for key, text in texts.items():
+        try:
+            values[key] = _read(broker, key, text, for_all_brokers=for_all_brokers)
+        except ConfigError as error:
+            if key in altered:
+                raise
+            problems[key] = error
+    return values, problems
+
+
+def check_group(key: str) -> str:
+    """Return an identifier of the group of keys that are validated together with a key.
+
+    The key stores of a listener are read together, and so are the two limits by address.
+    """
+    if key.startswith(listener_keys.PREFIX) and listener_keys.split(key)[2] in STORES:
+        return store_group(listener_keys.split(key)[0])
+    return ADDRESS_LIMITS if key.startswith(ADDRESS_LIMITS) else key
+
+
+def store_group(listener: str) -> str:
+    """The identifier that :func:`check_group` returns for the key stores of a listener."""
+    return f"{listener_keys.PREFIX}{listener.lower()}.ssl"
+
+
+def redacted(key: str, text: str) -> str:
+    """A setting's text for the log, redacted if it could be a secret."""
+    try:
+        return HIDDEN if find_key(key)[1] == PASSWORD else text
+    except ConfigError:
+        return HIDDEN
+
+
+def _read(broker: BrokerConfig, key: str, text: str, *, for_all_brokers: bool) -> Value:
+    if key.startswith(listener_keys.PREFIX):
+        base = _listener_base(broker, key)
+    else:
+        base = key
+        _check_key(key)
+    if for_all_brokers and base in PER_BROKER:
+        raise ConfigError(f"{key} cannot be set for all brokers; set it for one, by its node id")
+    _, kind, default, rule = find_key(key)
+    value = parse_value(key, kind, rule, text)
+    if key in _CLASSES and value not in (default, *NO_OP_VALUES.get(key, ())):
+        raise ConfigError(
+            f"{key} = {text!r} is not allowed; leave it out, since no classes can be loaded"
+        )
+    return value
+
+
+def _check_key(key: str) -> None:
+    if key not in BROKER_KEYS:
+        raise ConfigError(f"{key}: unknown key{nearest(key, DYNAMIC)}")
+    if key not in DYNAMIC:
+        raise ConfigError(
+            f"{key} cannot be changed while the broker runs; change it in the broker's settings"
+            " and restart the broker"
+        )
+    if key in STORES:
+        raise ConfigError(
+            f"{key} can only be changed for a single listener; set listener.name.LISTENER.{key}"
+        )
+    if key in _OF_NEW_LISTENERS:
+        raise ConfigError(
+            f"{key} cannot be changed while listeners are open; change it in the broker's settings"
+            " and restart the broker"
+        )
+
+
+def _listener_base(broker: BrokerConfig, key: str) -> str:
+    """Return the broker key that a listener's key overrides, if that can be changed."""
+    listener, mechanism, base = listener_keys.split(key)
+    protocols = {each.listener_name: each.security_protocol for each in broker.listeners}
+    is_lower = key.startswith(f"{listener_keys.PREFIX}{listener.lower()}.")
+    if listener not in protocols or not is_lower:
+        raise ConfigError(
+            f"{key} names no existing listener; allowed, in lower case:"
+            f" {', '.join(protocols).lower()}"
+        )
+    if mechanism is not None or base not in LISTENER_LIMITS | STORES:
+        raise ConfigError(
+            f"{key} cannot be changed while the listener is open; allowed:"
+            f" {', '.join(sorted(LISTENER_LIMITS | STORES))}"
+        )
+    if base in STORES and "SSL" not in protocols[listener].name:
+        raise ConfigError(f"{key}: the listener does not use TLS, but {protocols[listener].name}")
+    return base

@@ -1,0 +1,74 @@
+"""The effective settings of one listener, and of its SASL mechanisms.
+
+A key may be set for all listeners, for one (``listener.name.<listener>.<key>``) and, for SASL, for
+one mechanism of a listener (``listener.name.<listener>.<mechanism>.<key>``); the most specific one
+wins.
+"""
+
+from __future__ import annotations
+
+from ...net.sasl._jaas import LoginModule, parse_jaas
+from ...protocol._config_types import Password, Value
+from ._broker_config import BrokerConfig
+
+
+class ListenerSettings:
+    """Reads the effective values of keys for one listener.
+
+    Args:
+        config: the broker's settings.
+        listener_name: the listener's name, in any case.
+    """
+
+    def __init__(self, config: BrokerConfig, listener_name: str) -> None:
+        self._config = config
+        self._prefix = prefix = f"listener.name.{listener_name.lower()}."
+        self._own = {
+            key.lower().removeprefix(prefix): value
+            for key, value in config.originals.items()
+            if key.lower().startswith(prefix)
+        }
+
+    def value(self, key: str, mechanism: str | None = None) -> Value:
+        """The most specific value, or else the default."""
+        if mechanism is not None:
+            special = f"{mechanism.lower()}.{key}"
+            if special in self._own:
+                return self._own[special]
+        return self._own.get(key, self._config[key])
+
+    def is_set(self, key: str) -> bool:
+        """Whether the key is set, for all listeners or for this one."""
+        return key in self._own or key in self._config.originals
+
+    def own(self, key: str) -> Value:
+        """The value set for this listener only; None without one."""
+        return self._own.get(key)
+
+    def name(self, key: str, mechanism: str) -> str:
+        """The full name of a key of one mechanism."""
+        return f"{self._prefix}{mechanism.lower()}.{key}"
+
+    def text(self, key: str, mechanism: str | None = None) -> str | None:
+        """The value of a string or password key; None if unset or empty."""
+        value = self.value(key, mechanism)
+        if isinstance(value, Password):
+            value = value.text
+        assert value is None or isinstance(value, str)
+        return value or None
+
+    def integer(self, key: str, mechanism: str | None = None) -> int:
+        value = self.value(key, mechanism)
+        assert isinstance(value, int)
+        return value
+
+    def names(self, key: str, mechanism: str | None = None) -> tuple[str, ...]:
+        value = self.value(key, mechanism)
+        assert isinstance(value, tuple)
+        return value
+
+    def jaas(self, mechanism: str) -> LoginModule | None:
+        """The login module of a mechanism; as in Kafka, only its own ``sasl.jaas.config`` is read."""
+        name = self.name("sasl.jaas.config", mechanism)
+        value = self.own(f"{mechanism.lower()}.sasl.jaas.config")
+        return parse_jaas(value.text, name) if isinstance(value, Password) else None

@@ -1,0 +1,141 @@
+"""Parses and validates ``listeners`` and ``advertised.listeners``.
+
+By Kafka's rules (SocketServerConfigs, KafkaConfig.validateValues) and one more: a listener on the
+wildcard address needs an advertised address, where Kafka would guess a host name.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from ...errors import ConfigError
+from ...net.wire._endpoint import Endpoint, SecurityProtocol
+
+_IPV4_LETTERS = frozenset("0123456789.")
+
+
+def protocol_map(text: str | None, controllers: frozenset[str]) -> dict[str, SecurityProtocol]:
+    """Return the security protocol of each listener name.
+
+    Args:
+        text: ``listener.security.protocol.map``; ``None`` maps each protocol to itself and, as
+            Kafka does then, the controllers' listeners to PLAINTEXT.
+        controllers: upper-case listener names.
+
+    Raises:
+        ConfigError: an entry is not of the form ``NAME:PROTOCOL``, or a name is repeated.
+    """
+    if text is None:
+        named = {protocol.value: protocol for protocol in SecurityProtocol}
+        return dict.fromkeys(controllers, SecurityProtocol.PLAINTEXT) | named
+    protocols: dict[str, SecurityProtocol] = {}
+    for entry in filter(None, map(str.strip, text.split(","))):
+        name, _, protocol = (part.strip().upper() for part in entry.partition(":"))
+        if not name or protocol not in SecurityProtocol.__members__ or name in protocols:
+            raise ConfigError(
+                f"listener.security.protocol.map = {text!r}: {entry!r} is not allowed; allowed:"
+                f" NAME:PROTOCOL with one of {', '.join(SecurityProtocol)}, each name once"
+            )
+        protocols[name] = SecurityProtocol(protocol)
+    return protocols
+
+
+def bound_listeners(
+    texts: Sequence[str],
+    protocols: Mapping[str, SecurityProtocol],
+    controllers: frozenset[str],
+) -> tuple[Endpoint, ...]:
+    """Return the endpoints to listen on: ``listeners`` without those of controllers.
+
+    Raises:
+        ConfigError: there is none, or a name or port is repeated.
+    """
+    endpoints = _parse("listeners", texts, protocols, controllers)
+    if not endpoints:
+        raise ConfigError(
+            f"listeners = {','.join(texts)!r} names no listener for clients; add at least one"
+            " that is not in controller.listener.names"
+        )
+    _check_ports(endpoints)
+    return endpoints
+
+
+def advertised_listeners(
+    texts: Sequence[str] | None,
+    bound: Sequence[Endpoint],
+    protocols: Mapping[str, SecurityProtocol],
+    controllers: frozenset[str],
+) -> dict[str, Endpoint]:
+    """Return the address to advertise for each listener: its own, or else the bound one.
+
+    Raises:
+        ConfigError: a name is not in ``listeners`` or is repeated, or an address is a wildcard.
+    """
+    advertised = {
+        endpoint.listener_name: endpoint
+        for endpoint in _parse("advertised.listeners", texts or (), protocols, controllers)
+    }
+    names = [endpoint.listener_name for endpoint in bound]
+    for endpoint in advertised.values():
+        if endpoint.listener_name not in names:
+            raise ConfigError(
+                f"advertised.listeners: {endpoint} has no listener of the same name; the names in"
+                f" listeners are {', '.join(names)}"
+            )
+        if endpoint.is_wildcard:
+            raise ConfigError(
+                f"advertised.listeners: clients cannot connect to {endpoint}; allowed: a host name"
+                " or address of this machine that clients can reach"
+            )
+    for endpoint in bound:
+        if endpoint.is_wildcard and endpoint.listener_name not in advertised:
+            raise ConfigError(
+                f"listeners: {endpoint} is a wildcard address, to which clients cannot connect;"
+                " set advertised.listeners to the address that clients use, such as"
+                f" advertised.listeners={endpoint.listener_name}://localhost:{endpoint.port}"
+            )
+    return {endpoint.listener_name: endpoint for endpoint in bound} | advertised
+
+
+def _parse(
+    key: str,
+    texts: Sequence[str],
+    protocols: Mapping[str, SecurityProtocol],
+    controllers: frozenset[str],
+) -> tuple[Endpoint, ...]:
+    served = [text for text in texts if _name(text) not in controllers]
+    try:
+        endpoints = tuple(Endpoint.parse(text, protocols) for text in served)
+    except ConfigError as error:
+        raise ConfigError(f"{key}: {error}") from None
+    for name, count in Counter(endpoint.listener_name for endpoint in endpoints).items():
+        if count > 1:
+            raise ConfigError(
+                f"{key} = {','.join(texts)!r} has {count} listeners named {name}; use different"
+                " names, and map them to protocols with listener.security.protocol.map"
+            )
+    return endpoints
+
+
+def _name(text: str) -> str:
+    return text.partition("://")[0].strip().upper()
+
+
+def _check_ports(endpoints: Sequence[Endpoint]) -> None:
+    """Reject shared ports, except of one IPv4 and one IPv6 address (KIP-797), and port 0."""
+    for port, count in Counter(endpoint.port for endpoint in endpoints if endpoint.port).items():
+        hosts = [endpoint.host for endpoint in endpoints if endpoint.port == port]
+        families = {_family(host) for host in hosts}
+        if count > 1 and not (len(hosts) == 2 and families == {4, 6}):
+            raise ConfigError(
+                f"listeners: {count} listeners have port {port}; allowed: different ports, port 0,"
+                " or one IPv4 and one IPv6 address with the same port"
+            )
+
+
+def _family(host: str) -> int:
+    """4 or 6 for an address; 0 for a name or wildcard, which may be either."""
+    if ":" in host:
+        return 6
+    return 4 if host and _IPV4_LETTERS.issuperset(host) else 0

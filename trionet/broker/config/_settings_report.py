@@ -1,0 +1,68 @@
+"""Logs which accepted settings have no effect."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ...protocol._config_types import Value, value_text
+from ..groups._offsets_partition import PARTITIONS
+from ._broker_config import BrokerConfig
+
+logger = logging.getLogger("trionet.broker")
+
+
+# Without effect on a single node, but applied with several.
+_OF_SEVERAL = ("min.insync.replicas",)
+
+# Not applied with several nodes either. The value describes the actual behavior; None if none does.
+_NOT_SIMULATED: Mapping[str, Value] = MappingProxyType(
+    {
+        "auto.leader.rebalance.enable": False,
+        "leader.imbalance.check.interval.seconds": None,
+        "offsets.topic.num.partitions": PARTITIONS,
+        "offsets.topic.replication.factor": None,
+        "replica.selector.class": None,
+    }
+)
+
+
+def report_settings(
+    config: BrokerConfig, before: BrokerConfig | None = None, *, nodes: int = 1
+) -> None:
+    """Log the settings without effect.
+
+    Args:
+        config: the settings.
+        before: settings that were reported already; None at the start.
+        nodes: the number of nodes.
+    """
+
+    def added(now: tuple[str, ...], then: tuple[str, ...]) -> str:
+        return ", ".join(each for each in now if each not in then)
+
+    ignored, not_applied = _without_effect(config, nodes)
+    ignored_before, not_applied_before = _without_effect(before, nodes) if before else ((), ())
+    if text := added(ignored, ignored_before):
+        logger.info("settings without effect on a single node: %s", text)
+    if text := added(not_applied, not_applied_before):
+        logger.warning("settings not applied by this version: %s", text)
+    if text := added(config.unknown_listener_keys, before.unknown_listener_keys if before else ()):
+        logger.warning("settings for listeners that do not exist: %s", text)
+
+
+def _without_effect(config: BrokerConfig, nodes: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the keys that are ignored, and the settings that are not applied."""
+    if nodes == 1:
+        return config.without_effect, config.not_applied
+    ignored = [key for key in config.without_effect if key not in _OF_SEVERAL]
+    not_simulated = [
+        f"{key}={value_text(config.originals[key])}"
+        for key in ignored
+        if key in _NOT_SIMULATED and config.originals[key] != _NOT_SIMULATED[key]
+    ]
+    return (
+        tuple(key for key in ignored if key not in _NOT_SIMULATED),
+        (*config.not_applied, *not_simulated),
+    )

@@ -1,0 +1,507 @@
+"""The state that all nodes of a cluster share: topics, logs, leaders, groups, the database.
+
+The problem: a simulated cluster of several nodes in one process has to look to clients like
+several Kafka brokers, with leaders that move, while no record may be lost or served twice.
+
+The choice: everything stored exists once, here, and every node reads and writes the same logs.
+What distinguishes nodes (addresses, fetch sessions, the groups they coordinate) is in a
+:class:`~._broker_state.BrokerState` per node. So leadership is simulated and replication is not: an
+election only changes which node accepts requests for a partition, and in which epoch.
+
+Rejected: a log per replica with real replication. It would multiply disk traffic and memory by
+the replication factor, to protect against a failure (one process losing one of its own copies)
+that cannot happen here. Think again if a broker should ever span several processes.
+
+Changes of topics and elections run one at a time, under one lock. Each is complete or was not
+begun: the database is written first, memory follows without a checkpoint in between, and steps
+that must not be cut short are shielded.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+
+from ...errors import ApiError
+from ...net._network import SYSTEM, Network
+from ...protocol import error_codes
+from ..config._alterations import Change
+from ..config._broker_config import BrokerConfig
+from ..config._logger_levels import BrokerLoggers
+from ..config._topic_keys import check_topic_overrides, topic_config, topic_keys_not_applied
+from ..groups._group_store import GroupStore
+from ..groups._offsets_partition import PARTITIONS, partition_of
+from ..log import Log, LogConfig, LogFolder
+from ..log.recovery._missing_records import MissingRecordsError
+from ..storage._database import DATABASE_NAME, Database, DatabaseError
+from ..storage._storage_errors import storage_errors
+from ._leadership import NO_LEADER, Leadership
+from ._producer_ids import ProducerIds
+from ._purgatory import Purgatory
+from ._topic_registry import TopicRegistry
+from ._topic_store import Topic
+
+if TYPE_CHECKING:
+    from ..config._dynamic_config_store import BrokerConfigs
+    from ..groups._group_coordinator import GroupCoordinator
+    from ..security._scram_credentials import ScramCredentials
+    from ._broker_state import BrokerState
+
+logger = logging.getLogger("trionet.broker")
+
+ELECTIONS_AT_ONCE: Final = 40
+"""How many partitions begin an epoch concurrently; between batches other tasks run."""
+
+
+class Cluster:
+    """The shared state of the nodes.
+
+    Attributes:
+        config: the settings of all nodes; each node has its own copy, with its own addresses.
+        configs: the settings that were altered at run time.
+        loggers: the levels of the loggers.
+        topics: the topics.
+        folder: the logs of their partitions.
+        database: everything that is not a log.
+        network: source of time, randomness and the nodes' connections.
+        nursery: runs work that outlives the call that began it, until the broker stops.
+        producer_ids: allocates ids for idempotent producers.
+        scram_credentials: the users of SCRAM; None without a listener that uses SASL or TLS.
+        purgatory: the requests that wait for data.
+        leadership: the leaders of topic partitions.
+        coordinators: the leaders of the partitions of ``__consumer_offsets``, which coordinate
+            groups.
+        group_store: the stored state of consumer groups.
+        nodes: all nodes, by id.
+        unflushed: logs that were appended to since the last background flush.
+    """
+
+    configs: BrokerConfigs
+    scram_credentials: ScramCredentials | None
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        topics: TopicRegistry,
+        folder: LogFolder,
+        database: Database,
+        nursery: trio.Nursery,
+        leadership: Leadership[tuple[str, int]],
+        network: Network = SYSTEM,
+    ) -> None:
+        self.network = network
+        self._virtual_now_ms = network.now_ms if network.is_virtual else None
+        self.config = config
+        self.loggers = BrokerLoggers()
+        self.topics = topics
+        self.folder = folder
+        self.database = database
+        self.nursery = nursery
+        self.producer_ids = ProducerIds(database)
+        self.scram_credentials = None
+        self.purgatory = Purgatory()
+        self.leadership = leadership
+        self.coordinators: Leadership[int] = Leadership(leadership.nodes)
+        for number, replicas in enumerate(
+            self.coordinators.place(PARTITIONS, len(leadership.nodes))
+        ):
+            self.coordinators.add(number, replicas)
+        self.group_store = GroupStore(database)
+        self.nodes: dict[int, BrokerState] = {}
+        self.id = folder.cluster_id
+        self.is_in_memory = not folder.directory.is_durable
+        self.unflushed: dict[Log, None] = {}
+        self._changing_topics = trio.Lock()
+        self._logs = folder.logs
+
+    def now_ms(self) -> int:
+        """The time of record timestamps and responses, in ms since the epoch."""
+        if self._virtual_now_ms is not None:
+            return self._virtual_now_ms()
+        return time.time_ns() // 1_000_000
+
+    def release_logs(self) -> None:
+        """Drop all references to logs: files close with the last one, and a Broker may be kept."""
+        self._logs.clear()
+        self.unflushed.clear()
+        if self.is_in_memory:
+            for name in self.folder.directory.folders():
+                self.folder.directory.remove_folder(name)
+
+    async def next_producer_id(self) -> int:
+        """Allocate a producer id that was never used before.
+
+        Raises:
+            ApiError: the database cannot be written.
+        """
+        with storage_errors():
+            return await self.producer_ids.next_id()
+
+    # Nodes.
+
+    def live_nodes(self) -> list[BrokerState]:
+        """The nodes that are advertised to clients."""
+        return [
+            state
+            for id, state in self.nodes.items()
+            if state.has_addresses and self.leadership.is_live(id)
+        ]
+
+    def coordinator_of(self, group_id: str) -> int:
+        """The node that coordinates a group, or NO_LEADER."""
+        return self.coordinators[partition_of(group_id)].leader
+
+    def groups_of(self, group_id: str) -> GroupCoordinator | None:
+        """The GroupCoordinator of a group; None while the group has no coordinator."""
+        state = self.nodes.get(self.coordinator_of(group_id))
+        return None if state is None else state.groups
+
+    # Topics.
+
+    def log_config(self, overrides: Mapping[str, str]) -> LogConfig:
+        return LogConfig.from_topic(
+            topic_config(self.config, overrides),
+            producer_id_expiration_ms=self.config.integer("producer.id.expiration.ms"),
+        )
+
+    async def create_topic(self, name: str, **settings: Any) -> Topic:
+        """Create a topic and its logs; see :meth:`TopicRegistry.create` for the arguments.
+
+        Raises:
+            ApiError: the topic exists, or the request is not allowed.
+        """
+        async with self._changing_topics:
+            with storage_errors():
+                topic = await self.topics.create(name, **settings)
+                failure: OSError | None = None
+                try:
+                    await self._install_leaders(await self._create_logs(topic))
+                except OSError as error:
+                    failure = error
+                if failure is not None:
+                    await self._remove(topic)  # a topic whose creation failed must not exist
+                    raise failure
+                await self._settle([topic.id])
+        _report_topic(topic, {})
+        return topic
+
+    async def alter_topic(self, name: str, change: Change, *, validate_only: bool = False) -> None:
+        """Change the settings of a topic; they apply to its logs from the next append on.
+
+        Args:
+            name: name of the topic.
+            change: returns the new settings, given the old ones.
+            validate_only: validate, and change nothing.
+
+        Raises:
+            ApiError: there is no such topic, a setting is not allowed, or ``change`` raises it;
+                nothing was changed.
+        """
+        async with self._changing_topics:
+            topic = self.topics.get(name)
+            changed = change(topic.configs if topic is not None else {})
+            overrides = check_topic_overrides(self.config, changed.items())
+            if topic is None:
+                raise ApiError(
+                    error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist"
+                )
+            if validate_only or overrides == topic.configs:
+                return
+            with storage_errors():
+                altered = await self.topics.alter(topic, overrides)
+            self.configure_logs(altered, self.log_config(overrides))
+        _report_topic(altered, topic.configs)
+
+    def configure_logs(self, topic: Topic, config: LogConfig) -> None:
+        """Apply new settings to the logs of a topic."""
+        for partition in range(topic.partitions):
+            log = self._logs.get((topic.name, partition))
+            if log is not None:
+                log.config = config
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Use new settings from now on, except in logs; see :meth:`configure_logs`."""
+        self.config = config
+        self.topics.reconfigure(config)
+
+    async def create_partitions(
+        self, name: str, partitions: int, assignments: Sequence[Sequence[int]] | None = None
+    ) -> None:
+        """Add partitions to a topic; see :meth:`TopicRegistry.check_growth`.
+
+        Raises:
+            ApiError: the request is not allowed, or the logs could not be created; the topic is
+                then as before.
+        """
+        async with self._changing_topics:
+            with storage_errors():
+                before = self.topics.get(name)
+                topic = await self.topics.grow(name, partitions, assignments)
+                assert before is not None, "grow() raises for a topic that does not exist"
+                failure: OSError | None = None
+                try:
+                    await self._install_leaders(await self._create_logs(topic))
+                except OSError as error:
+                    failure = error
+                if failure is not None:
+                    await self.topics.shrink(name, before.partitions)
+                    await self._remove_logs(name, range(before.partitions, partitions))
+                await self._settle([topic.id])
+                if failure is not None:
+                    raise failure
+
+    async def delete_records(self, log: Log, offset: int) -> None:
+        """Delete the records below ``offset``, and complete fetches waiting for the partition.
+
+        Raises:
+            ApiError, OSError: as :meth:`._log.Log.delete_before`.
+        """
+        before = log.start_offset
+        await log.delete_before(offset)
+        if log.start_offset > before:
+            self.purgatory.complete_all(log)
+
+    async def get_or_create_topic(self, name: str) -> Topic:
+        """Return the topic, creating it with the broker's defaults if it does not exist.
+
+        Raises:
+            ApiError: the name is not allowed.
+        """
+        try:
+            return await self.create_topic(name)
+        except ApiError as error:
+            topic = self.topics.get(name)
+            if error.error_code == error_codes.TOPIC_ALREADY_EXISTS and topic is not None:
+                return topic
+            raise
+
+    async def delete_topic(self, topic: Topic) -> None:
+        """Delete a topic, and complete fetches waiting for it.
+
+        Raises:
+            ApiError: the topic was deleted already.
+        """
+        async with self._changing_topics:
+            with storage_errors():
+                await self._remove(topic)
+
+    async def _remove(self, topic: Topic) -> None:
+        await self.topics.delete(topic)
+        # Before the logs: the topic is deleted, even if its folders cannot be removed.
+        self.group_store.forget_topic(topic.name)
+        await self._remove_logs(topic.name, range(topic.partitions))
+        await self._settle([topic.id])
+
+    async def _remove_logs(self, name: str, partitions: range) -> None:
+        failure: OSError | None = None
+        for partition in partitions:
+            self.leadership.remove((name, partition))
+            log = self._logs.get((name, partition))
+            if log is None:
+                continue  # its creation failed
+            try:
+                await self.folder.delete(name, partition, self.nursery)
+            except OSError as error:
+                failure = error  # still remove the other partitions
+            self.unflushed.pop(log, None)
+            self.purgatory.complete_all(log)
+        if failure is not None:
+            raise failure
+
+    async def _settle(self, topic_ids: Collection[bytes]) -> None:
+        """Record in the database that the folders of topics match the registry."""
+        try:
+            # Before the note is removed: otherwise a power failure could lose the names of new
+            # folders or bring deleted ones back, with nothing left that says so.
+            await self.folder.sync_names()
+            await self.topics.settle(topic_ids)
+        except (OSError, DatabaseError) as error:
+            # The request itself succeeded; the next start checks the folders again.
+            logger.warning("could not record that a change of topics is complete: %s", error)
+
+    async def open_logs(self) -> None:
+        """Open the logs in the data folder, finish interrupted creations, set aside orphans."""
+        topics = {topic.name: topic for topic in self.topics}
+        pending_folders = [
+            (each, self.topics.by_id(each.id)) for each in self.topics.pending_folders
+        ]
+
+        @cache
+        def config_for(name: str) -> LogConfig:
+            topic = topics.get(name)
+            return self.log_config(topic.configs if topic else {})
+
+        await self.folder.open_all(
+            config_for,
+            self.now_ms(),
+            threads=self.config.integer("num.recovery.threads.per.data.dir"),
+            topic_id_for=lambda name: topics[name].id if name in topics else None,
+            expected=[
+                (name, number) for name in topics for number in range(topics[name].partitions)
+            ],
+            begun={
+                (each.name, number)
+                for each, topic in pending_folders
+                for number in each.to_create(topic)
+            },
+            removed=[
+                ((each.name, number), each.id)
+                for each, topic in pending_folders
+                for number in each.to_remove(topic)
+            ],
+            loss_allowed=self.config.flag("log.missing.records.allowed"),
+        )
+        for name, partition in self._without_topic(topics):
+            folder = await self.folder.set_aside(name, partition)
+            logger.warning(
+                "%s-%d: no topic has this partition; its folder is kept as %s and not served."
+                " Remove that folder if it is not needed",
+                name,
+                partition,
+                folder,
+            )
+        begun = [key for topic in topics.values() for key in await self._create_logs(topic)]
+        await self._install_leaders(begun)
+        if pending_folders:
+            await self._settle([each.id for each, _ in pending_folders])
+
+    def _without_topic(self, topics: Mapping[str, Topic]) -> list[tuple[str, int]]:
+        """Return the partitions in the data folder that belong to no topic.
+
+        Raises:
+            MissingRecordsError: some have records, and ``log.missing.records.allowed`` is false.
+        """
+        found = [
+            (name, number)
+            for name, number in self._logs
+            if name not in topics or number >= topics[name].partitions
+        ]
+        with_records = [key for key in found if self._logs[key].size]
+        if with_records and not self.config.flag("log.missing.records.allowed"):
+            name, number = min(with_records)
+            raise MissingRecordsError(
+                f"{len(with_records)} partitions with records belong to no topic, such as"
+                f" {name}-{number}, and log.missing.records.allowed is false; restore"
+                f" {DATABASE_NAME} from a backup, or start with log.missing.records.allowed=true"
+                " to set them aside"
+            )
+        return found
+
+    async def _create_logs(self, topic: Topic) -> list[tuple[str, int]]:
+        """Create missing logs, and return the partitions that begin with a new leader epoch.
+
+        The last leader is not stored. While the epoch is 0 it was the first replica, since any
+        other leader, elected here or later, starts an epoch of its own.
+        """
+        begun: list[tuple[str, int]] = []
+        config: LogConfig | None = None
+        for number in range(topic.partitions):
+            key = topic.name, number
+            if self.leadership.get(key).replicas:
+                continue
+            log = self._logs.get(key)
+            if log is None:
+                config = config or self.log_config(topic.configs)
+                log = await self.folder.create(topic.name, number, topic.id, config, self.now_ms())
+            replicas = topic.replicas[number] if number < len(topic.replicas) else ()
+            self.leadership.add(key, replicas, log.leader_epoch)
+            log.leader_id = leader = self.leadership[key].leader
+            if replicas and (log.leader_epoch or leader != replicas[0]):
+                self.leadership.begin_epoch(key)
+                begun.append(key)
+        return begun
+
+    # Elections. Each is complete or was not begun: a cancelled one is finished first, which takes
+    # a few fsyncs at most.
+
+    async def move_leader(self, topic: str, partition: int, node: int) -> None:
+        """Make a node the leader of a partition.
+
+        Raises:
+            ValueError: there is no such partition, or the node cannot become its leader.
+        """
+        async with self._changing_topics:
+            if self.leadership.move((topic, partition), node):
+                await self._install_leaders([(topic, partition)])
+
+    async def move_coordinator(self, group_id: str, node: int) -> None:
+        """Make a node the coordinator of a group, and of all groups of the same partition.
+
+        Raises:
+            ValueError: the node does not exist, or is stopped.
+        """
+        async with self._changing_topics:
+            self.coordinators.move(partition_of(group_id), node)
+            self._hand_over_groups()
+
+    async def node_started(self, node: int) -> None:
+        """Elect a node that now listens, wherever there is no leader."""
+        async with self._changing_topics:
+            self.coordinators.start(node)
+            self._hand_over_groups()
+            await self._install_leaders(self.leadership.start(node))
+
+    async def node_stops(self, node: int) -> None:
+        """Elect other leaders, where there are any, before a node stops listening."""
+        async with self._changing_topics:
+            self.coordinators.stop(node)
+            self._hand_over_groups()
+            await self._install_leaders(self.leadership.stop(node))
+
+    async def elect_preferred_leaders(self) -> None:
+        """Make the first replica of every partition its leader, where that node is live."""
+        async with self._changing_topics:
+            self.coordinators.elect_preferred()
+            self._hand_over_groups()
+            await self._install_leaders(self.leadership.elect_preferred())
+
+    def _hand_over_groups(self) -> None:
+        for state in self.nodes.values():
+            state.groups.hand_over(self.groups_of)
+
+    async def _install_leaders(self, keys: Iterable[tuple[str, int]]) -> None:
+        """Install elected leaders, and complete the requests waiting on their partitions.
+
+        The steps, in this order:
+
+        1. No node leads the partitions: appends fail with NOT_LEADER_OR_FOLLOWER.
+        2. The new epochs are synced to disk, so that no record is ever written in an epoch that a
+           power failure could give to another leader.
+        3. The new leader accepts requests; those waiting on the old one complete with an error.
+
+        Between 1 and 3 of one batch there is no cancellation: a partition left at step 1 would
+        have no leader for good.
+        """
+        logs = {key: log for key in keys if (log := self._logs.get(key)) is not None}
+        for log in logs.values():
+            log.leader_id = NO_LEADER
+        elected = list(logs)
+        for first in range(0, len(elected), ELECTIONS_AT_ONCE):
+            some = elected[first : first + ELECTIONS_AT_ONCE]
+            with trio.CancelScope(shield=True):
+                async with trio.open_nursery() as nursery:
+                    for key in some:
+                        nursery.start_soon(_begin_epoch, logs[key], self.leadership[key].epoch)
+            for key in some:
+                logs[key].leader_id = self.leadership[key].leader
+                self.purgatory.complete_all(logs[key])
+
+
+def _report_topic(topic: Topic, before: Mapping[str, str]) -> None:
+    """Log which settings of a topic were accepted but have no effect."""
+    reported = topic_keys_not_applied(before)
+    ignored = [each for each in topic_keys_not_applied(topic.configs) if each not in reported]
+    if ignored:
+        logger.warning("topic %s: not applied by this version: %s", topic.name, ", ".join(ignored))
+
+
+async def _begin_epoch(log: Log, epoch: int) -> None:
+    try:
+        await log.begin_epoch(epoch)
+    except ApiError as error:
+        logger.warning("%s-%d: leader epoch %d: %s", log.topic, log.partition, epoch, error)

@@ -1,0 +1,354 @@
+"""Incremental fetch sessions (KIP-227; Kafka: FetchSession, FetchManager). Pure: no clock, no I/O.
+
+The problem: a consumer of thousands of partitions would send and receive all of them in every
+fetch, though only a few have changed. So the broker keeps the consumer's list of partitions; each
+side then sends only what is new.
+
+The epoch of a request says what it does: -1 is a full fetch without a session (and ends the session
+it names), 0 is a full fetch that starts a session, and any other value must be exactly the next one
+of its session. A lost response thus shows up as a wrong epoch, and the consumer starts over.
+
+The choices:
+
+* Sessions are in order of their last use, so that the least recently used one is found at once.
+  Eviction is by Kafka's rules, except that the smallest old session is found by a scan, which only
+  a full cache needs. Kafka keeps two more sorted trees for it.
+* The cache is bounded by partitions in total, besides Kafka's bound on sessions: 1,000 sessions of
+  250,000 partitions each would not fit in memory.
+* Requests of many partitions are read by a generator (:meth:`FetchSessionCache.open_in_steps`), between
+  whose steps the loop runs other tasks. Small ones use plain loops, which are faster.
+
+Rejected: sessions tied to a connection. They would need no ids or epochs, but the protocol lets a
+consumer continue a session on another connection.
+
+Race: while a generator is suspended, its session may be evicted or ended by another request.
+``elements`` then must not be changed for it any more; :meth:`FetchSessionCache._is_kept` tells.
+
+Think again if evictions become frequent with many sessions: each costs a scan of all of them.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import random
+from collections import OrderedDict
+from collections.abc import Generator, Iterator
+from typing import Final
+
+from ...errors import ApiError
+from ...net._network import SYSTEM
+from ...protocol import error_codes
+from ...protocol.messages.fetch import FetchRequest, PartitionData
+
+FINAL_EPOCH: Final = -1
+INITIAL_EPOCH: Final = 0
+_EPOCH_MAX = 2**31 - 1
+
+# Partitions are identified by topic name up to version 12, and by topic id from 13 on.
+PartitionKey = tuple[str | bytes, int]
+
+
+class FetchedPartition:
+    """One partition of a session: what the consumer requests, and what it last received."""
+
+    __slots__ = (
+        "current_leader_epoch",
+        "fetch_offset",
+        "high_watermark",
+        "key",
+        "log_start_offset",
+        "max_bytes",
+    )
+
+    def __init__(
+        self, key: PartitionKey, fetch_offset: int, max_bytes: int, current_leader_epoch: int
+    ) -> None:
+        self.key = key
+        self.fetch_offset = fetch_offset
+        self.max_bytes = max_bytes
+        self.current_leader_epoch = current_leader_epoch
+        self.high_watermark = -1
+        self.log_start_offset = -1
+
+    def has_news(self, data: PartitionData) -> bool:
+        """Whether an incremental response must include the partition; records what it reports."""
+        changed = bool(
+            data.records
+            or data.error_code
+            or data.high_watermark != self.high_watermark
+            or data.log_start_offset != self.log_start_offset
+        )
+        self.high_watermark = data.high_watermark
+        self.log_start_offset = data.log_start_offset
+        if data.error_code:
+            # Included in every response until the error is gone, whatever the watermarks are then.
+            self.high_watermark = -1
+        return changed
+
+
+class FetchSession:
+    """One consumer's partitions, in the order in which they are served."""
+
+    __slots__ = ("created", "epoch", "id", "last_used", "partitions", "uses_topic_ids")
+
+    def __init__(self, id: int, uses_topic_ids: bool, now: float) -> None:
+        self.id = id
+        self.epoch = 1
+        self.uses_topic_ids = uses_topic_ids
+        self.created = now
+        self.last_used = now
+        self.partitions: OrderedDict[PartitionKey, FetchedPartition] = OrderedDict()
+
+    def served(self, key: PartitionKey) -> None:
+        """Serve this partition last in the next fetch, so that none of the others starves."""
+        if key in self.partitions:  # a fetch on another connection may have removed it
+            self.partitions.move_to_end(key)
+
+
+class FetchContext:
+    """The partitions of one fetch, and their session, if any."""
+
+    __slots__ = ("is_incremental", "partitions", "session")
+
+    def __init__(
+        self,
+        partitions: list[FetchedPartition],
+        session: FetchSession | None = None,
+        is_incremental: bool = False,
+    ) -> None:
+        self.partitions = partitions
+        self.session = session
+        self.is_incremental = is_incremental
+
+    @property
+    def session_id(self) -> int:
+        return self.session.id if self.session is not None else 0
+
+
+class FetchSessionCache:
+    """The sessions of all consumers.
+
+    A full cache evicts as Kafka does (FetchSessionCacheShard.tryEvict): a session that was not
+    used for a while, or an old one that is smaller than the new one. If there is none, the
+    consumer fetches without a session, which only costs bandwidth.
+
+    Args:
+        slots: ``max.incremental.fetch.session.cache.slots``; 0 disables sessions.
+        eviction_seconds: ``min.incremental.fetch.session.eviction.ms``.
+        rng: source of session ids.
+        elements: maximum number of partitions of all sessions together
+            (``max.incremental.fetch.session.cache.elements``).
+
+    Attributes:
+        elements: current number of partitions of all sessions together.
+    """
+
+    def __init__(
+        self,
+        slots: int,
+        eviction_seconds: float = 120.0,
+        rng: random.Random = SYSTEM.chance,
+        *,
+        elements: int = 250_000,
+    ) -> None:
+        self.elements = 0
+        self._chance = rng
+        self._slots = slots
+        self._elements_max = elements
+        self._eviction_seconds = eviction_seconds
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()  # least recently used first
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def sessions(self) -> list[FetchSession]:
+        """All sessions, the least recently used first."""
+        return list(self._sessions.values())
+
+    def get(self, id: int) -> FetchSession | None:
+        """The session with this id, or None."""
+        return self._sessions.get(id)
+
+    def open(self, request: FetchRequest, version: int, now: float) -> FetchContext:
+        """Apply a request's changes to its session, and return what it fetches.
+
+        Raises:
+            ApiError: the session is unknown, or the request is not its next one.
+        """
+        uses_topic_ids = version >= 13
+        if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
+            self._remove(request.session_id)
+            partitions: dict[PartitionKey, FetchedPartition] = {}
+            for topic in request.topics:
+                name = topic.topic_id if uses_topic_ids else topic.topic
+                for requested in topic.partitions:
+                    key = (name, requested.partition)
+                    partitions[key] = FetchedPartition(
+                        key,
+                        requested.fetch_offset,
+                        requested.partition_max_bytes,
+                        requested.current_leader_epoch,
+                    )
+            return self._full(request, partitions, uses_topic_ids, now)
+        session = self._continue(request, uses_topic_ids, now)
+        if request.topics:
+            for fetched in _partitions(request, uses_topic_ids):
+                self._update(session, fetched)
+        if request.forgotten_topics_data:
+            for key in _forgotten(request, uses_topic_ids):
+                self._forget(session, key)
+        return self._incremental(session)
+
+    def open_in_steps(
+        self, request: FetchRequest, version: int, now: float
+    ) -> Generator[None, None, FetchContext]:
+        """As :meth:`open`, yielding at each partition: a request may have 250,000 of them."""
+        uses_topic_ids = version >= 13
+        if request.session_epoch in (FINAL_EPOCH, INITIAL_EPOCH):
+            self._remove(request.session_id)
+            # If a partition is repeated, the last entry wins, as in Kafka.
+            partitions: dict[PartitionKey, FetchedPartition] = {}
+            for requested in _partitions(request, uses_topic_ids):
+                partitions[requested.key] = requested
+                yield
+            return self._full(request, partitions, uses_topic_ids, now)
+        session = self._continue(request, uses_topic_ids, now)
+        for requested in _partitions(request, uses_topic_ids):
+            self._update(session, requested)
+            yield
+        for key in _forgotten(request, uses_topic_ids):
+            self._forget(session, key)
+            yield
+        return self._incremental(session)
+
+    def _full(
+        self,
+        request: FetchRequest,
+        partitions: dict[PartitionKey, FetchedPartition],
+        uses_topic_ids: bool,
+        now: float,
+    ) -> FetchContext:
+        session = None
+        if request.session_epoch == INITIAL_EPOCH and partitions:
+            session = self._begin(partitions, uses_topic_ids, now)
+        return FetchContext(list(partitions.values()), session)
+
+    def _forget(self, session: FetchSession, key: PartitionKey) -> None:
+        if session.partitions.pop(key, None) is not None:
+            self.elements -= self._is_kept(session)
+
+    def _incremental(self, session: FetchSession) -> FetchContext:
+        if not session.partitions:
+            self._remove(session.id)
+            return FetchContext([])
+        return FetchContext(list(session.partitions.values()), session, is_incremental=True)
+
+    def _is_kept(self, session: FetchSession) -> bool:
+        """Whether the session was not evicted or ended while a request to it was being read."""
+        return self._sessions.get(session.id) is session
+
+    def _remove(self, id: int) -> None:
+        session = self._sessions.pop(id, None)
+        if session is not None:
+            self.elements -= len(session.partitions)
+
+    def _begin(
+        self,
+        partitions: dict[PartitionKey, FetchedPartition],
+        uses_topic_ids: bool,
+        now: float,
+    ) -> FetchSession | None:
+        if not self._make_room(len(partitions), now):
+            return None
+        # Unpredictable: a client that guesses an id can end another consumer's session.
+        id = self._chance.randint(1, _EPOCH_MAX)
+        while id in self._sessions:
+            id = self._chance.randint(1, _EPOCH_MAX)
+        session = self._sessions[id] = FetchSession(id, uses_topic_ids, now)
+        session.partitions = OrderedDict(partitions)
+        self.elements += len(partitions)
+        return session
+
+    def _make_room(self, size: int, now: float) -> bool:
+        """Evict sessions until one of ``size`` partitions fits; returns False if none will."""
+        if not self._slots or size > self._elements_max:
+            return False
+        while len(self._sessions) >= self._slots or self.elements + size > self._elements_max:
+            oldest = next(iter(self._sessions.values()))
+            if now - oldest.last_used < self._eviction_seconds:
+                smaller = self._smallest(size, now)
+                if smaller is None:
+                    return False
+                oldest = smaller
+            self._remove(oldest.id)
+        return True
+
+    def _smallest(self, size: int, now: float) -> FetchSession | None:
+        """The smallest session below a size that is old enough for eviction."""
+        found = None
+        for session in self._sessions.values():
+            if now - session.created >= self._eviction_seconds and len(session.partitions) < size:
+                found = session
+                size = len(session.partitions)
+        return found
+
+    def _continue(self, request: FetchRequest, uses_topic_ids: bool, now: float) -> FetchSession:
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            raise ApiError(
+                error_codes.FETCH_SESSION_ID_NOT_FOUND,
+                f"fetch session {request.session_id} does not exist",
+            )
+        if session.epoch != request.session_epoch:
+            raise ApiError(
+                error_codes.INVALID_FETCH_SESSION_EPOCH,
+                f"session epoch is {request.session_epoch}, expected {session.epoch}",
+            )
+        if session.uses_topic_ids != uses_topic_ids:
+            raise ApiError(
+                error_codes.FETCH_SESSION_TOPIC_ID_ERROR,
+                "a session must keep identifying topics by name or by id, as it began",
+            )
+        session.epoch = 1 if session.epoch == _EPOCH_MAX else session.epoch + 1
+        session.last_used = now
+        self._sessions.move_to_end(session.id)
+        return session
+
+    def _update(self, session: FetchSession, requested: FetchedPartition) -> None:
+        known = session.partitions.get(requested.key)
+        if known is not None:
+            known.fetch_offset = requested.fetch_offset
+            known.max_bytes = requested.max_bytes
+            known.current_leader_epoch = requested.current_leader_epoch
+            return
+        if not self._is_kept(session) or self.elements >= self._elements_max:
+            # The consumer starts over, without a session if the cache is still full.
+            self._remove(session.id)
+            raise ApiError(
+                error_codes.FETCH_SESSION_ID_NOT_FOUND,
+                f"the fetch sessions reached their limit of {self._elements_max} partitions in"
+                " total (max.incremental.fetch.session.cache.elements)",
+            )
+        session.partitions[requested.key] = requested
+        self.elements += 1
+
+
+def _partitions(request: FetchRequest, uses_topic_ids: bool) -> Iterator[FetchedPartition]:
+    for topic in request.topics:
+        name = topic.topic_id if uses_topic_ids else topic.topic
+        for requested in topic.partitions:
+            yield FetchedPartition(
+                (name, requested.partition),
+                requested.fetch_offset,
+                requested.partition_max_bytes,
+                requested.current_leader_epoch,
+            )
+
+
+def _forgotten(request: FetchRequest, uses_topic_ids: bool) -> Iterator[PartitionKey]:
+    for forgotten in request.forgotten_topics_data:
+        name = forgotten.topic_id if uses_topic_ids else forgotten.topic
+        for index in forgotten.partitions:
+            yield name, index

@@ -1,0 +1,198 @@
+"""Delayed operations: requests that wait for data or a deadline without occupying a handler.
+
+(Kafka: DelayedOperationPurgatory.)
+
+The problem: thousands of consumers each wait up to ``fetch.max.wait.ms`` for records. An append
+must wake exactly those that now have enough, in microseconds, and a deadline must expire each of
+the others, although nearly all of them are completed by data first.
+
+The choice: an operation watches some keys. An append calls :meth:`Purgatory.notify` with its key,
+which completes satisfied operations in the appending task itself. Deadlines are one heap, served
+by one task. Entries of completed operations stay in the heap and are swept in bulk.
+
+Rejected:
+
+* A task per waiting request. Waking a task costs 5 µs and a pass of the loop; this needs neither.
+* Kafka's hierarchical timing wheel. It exists to make cancelling O(1) from many threads; here a
+  cancelled entry costs one dict lookup when it surfaces.
+* Completing everything at once. An append that wakes a thousand consumers would hold the loop for
+  their thousand reads, so only some are completed at once and the others in batches by the task.
+
+Think again if watchers per key reach tens of thousands: :meth:`Purgatory.notify` visits all of them.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Hashable, Iterable
+from typing import Final, Protocol
+
+import trio
+
+# Completed operations stay in the heap of deadlines until it has this many entries, or twice as
+# many as the last sweep left. Then all of them are removed at once.
+SWEEP_AT_LEAST: Final = 1000
+
+# How many operations one request completes itself. If a thousand consumers wait for one record,
+# the others are completed by the background task, which yields between batches.
+AT_ONCE_MAX: Final = 32
+COMPLETED_PER_PASS: Final = 4
+
+
+class DelayedOperation(Protocol):
+    """An operation that completes once: when it is satisfied, or at its deadline."""
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether its client has disconnected."""
+        ...
+
+    def is_satisfied_by(self, amount: int) -> bool:
+        """Add ``amount`` to what has arrived; returns whether the operation can complete now."""
+        ...
+
+    def complete(self) -> None:
+        """Complete the operation. Called exactly once; must neither wait nor raise."""
+        ...
+
+
+class Purgatory:
+    """The waiting operations, by key and by deadline.
+
+    Attributes:
+        allowance: how many more operations :meth:`notify` may complete itself. Each request that
+            notifies first resets it to :data:`AT_ONCE_MAX`.
+    """
+
+    def __init__(self) -> None:
+        self.allowance = AT_ONCE_MAX
+        self._due: deque[DelayedOperation] = deque()
+        self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
+        self._keys: dict[DelayedOperation, tuple[Hashable, ...]] = {}
+        self._deadlines: list[tuple[float, int, DelayedOperation]] = []
+        self._sequence = 0
+        self._sweep_at = SWEEP_AT_LEAST
+        self._is_closed = False
+        self._sleep = trio.CancelScope()
+
+    def __len__(self) -> int:
+        return len(self._keys) + len(self._due)
+
+    def add(self, operation: DelayedOperation, keys: Iterable[Hashable], deadline: float) -> None:
+        """Hold an operation until it is satisfied or ``deadline`` (on trio's clock) is reached.
+
+        After :meth:`close` it is completed immediately.
+        """
+        if self._is_closed:
+            operation.complete()
+            return
+        if len(self._deadlines) >= self._sweep_at:
+            self._sweep()
+        watched = self._keys[operation] = tuple(dict.fromkeys(keys))
+        for key in watched:
+            self._watchers.setdefault(key, {})[operation] = None
+        self._sequence += 1
+        heapq.heappush(self._deadlines, (deadline, self._sequence, operation))
+        # Compared by sequence number and not with `is`: mypyc keeps tuples unboxed, and boxes a
+        # new object at each access.
+        if self._deadlines[0][1] == self._sequence:
+            self._sleep.cancel(reason="an earlier deadline was added")
+
+    def notify(self, key: Hashable, amount: int) -> None:
+        """Complete operations that are satisfied by ``amount`` more of ``key``, now or shortly."""
+        # A copy, since completing an operation removes it, and may complete others.
+        watchers = self._watchers.get(key)
+        if not watchers:
+            return
+        for operation in list(watchers):
+            if operation not in self._keys or not operation.is_satisfied_by(amount):
+                continue
+            if self.allowance > 0:
+                self.allowance -= 1
+                self._complete(operation)
+            else:
+                self._defer(operation)
+
+    def complete_all(self, key: Hashable | None = None) -> None:
+        """Complete all operations, or all that watch ``key``, now or shortly."""
+        operations = self._keys if key is None else self._watchers.get(key, {})
+        for number, operation in enumerate(list(operations)):
+            if number < AT_ONCE_MAX:
+                self._complete(operation)
+            else:
+                self._defer(operation)
+
+    def close(self) -> None:
+        """Hold no further operations: each one added is completed immediately."""
+        self._is_closed = True
+
+    async def drain(self) -> None:
+        """Complete all held operations, yielding after each one.
+
+        A single one may be a fetch of thousands of partitions, so their total cost is unknown.
+
+        Cancellation: the remaining ones are dropped.
+        """
+        try:
+            await trio.lowlevel.checkpoint()
+            for operation in list(self._keys):
+                if operation in self._keys:
+                    self._complete(operation)
+                    await trio.lowlevel.checkpoint()
+            await self._complete_due()
+        finally:
+            self._due.clear()
+            self._keys.clear()
+            self._watchers.clear()
+            self._deadlines.clear()
+
+    async def run(self) -> None:
+        """Complete operations at their deadlines, until cancelled."""
+        while True:
+            await self._complete_due()
+            now = trio.current_time()
+            deadlines = self._deadlines
+            while deadlines and (deadlines[0][0] <= now or deadlines[0][2] not in self._keys):
+                operation = heapq.heappop(deadlines)[2]
+                if operation in self._keys:
+                    self._complete(operation)
+            self._sleep = trio.CancelScope(deadline=deadlines[0][0] if deadlines else float("inf"))
+            # The scope is replaced before this check: an operation put off after it cancels the
+            # new scope, one put off before it is found here. Neither is left waiting.
+            if self._due:
+                continue
+            with self._sleep:
+                await trio.sleep_forever()
+
+    async def _complete_due(self) -> None:  # noqa: ASYNC910 -- the caller's sleep is a checkpoint
+        while self._due:
+            for _ in range(min(COMPLETED_PER_PASS, len(self._due))):
+                self._due.popleft().complete()
+            await trio.lowlevel.checkpoint()
+
+    def _sweep(self) -> None:
+        """Remove completed and abandoned operations, whose deadlines may be weeks away."""
+        for operation in [each for each in self._keys if each.is_abandoned]:
+            self._complete(operation)
+        self._deadlines = [entry for entry in self._deadlines if entry[2] in self._keys]
+        heapq.heapify(self._deadlines)
+        self._sweep_at = max(SWEEP_AT_LEAST, 2 * len(self._deadlines))
+
+    def _complete(self, operation: DelayedOperation) -> None:
+        self._forget(operation)
+        operation.complete()
+
+    def _defer(self, operation: DelayedOperation) -> None:
+        self._forget(operation)
+        self._due.append(operation)
+        self._sleep.cancel(reason="operations are due")
+
+    def _forget(self, operation: DelayedOperation) -> None:
+        for key in self._keys.pop(operation):
+            watchers = self._watchers[key]
+            del watchers[operation]
+            if not watchers:
+                del self._watchers[key]

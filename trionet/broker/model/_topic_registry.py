@@ -1,0 +1,481 @@
+"""The registry of topics: validated by Kafka's rules, stored in the database, cached in memory.
+
+The rules and their error codes are those of Kafka's ReplicationControlManager. The registry does
+not touch the partitions' logs: a topic is committed before its folders are created, and deleted
+before they are removed. In both cases the transaction also records the pending folder changes, and
+the record is removed when they are complete. So a start can always finish interrupted changes, and
+distinguish them from folders that were lost.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
+
+import attrs
+import trio
+
+from ...errors import ApiError, ConfigError
+from ...net._network import SYSTEM
+from ...protocol.error_codes import (
+    INVALID_PARTITIONS,
+    INVALID_REPLICA_ASSIGNMENT,
+    INVALID_REPLICATION_FACTOR,
+    INVALID_REQUEST,
+    INVALID_TOPIC_EXCEPTION,
+    POLICY_VIOLATION,
+    TOPIC_ALREADY_EXISTS,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from ..config._broker_config import BrokerConfig
+from ..config._topic_keys import check_topic_overrides, topic_config
+from ..storage._database import Database, damaged
+from . import _topic_store as topic_store
+from ._leadership import Leadership, Replicas
+from ._topic_store import PendingFolders, Topic
+from ._uuids import new_uuid
+
+NAME_LENGTH_MAX = 249
+
+# The limit of Kafka's controller per request; more folders would hold the loop for too long.
+PARTITIONS_MAX = 10_000
+
+_NAME_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+_INTERNAL = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+_CLUSTER_METADATA = "__cluster_metadata"
+
+Assignments = Sequence[tuple[int, Sequence[int]]]
+"""Partitions with their replicas, as in CreateTopics."""
+
+Settings = Sequence[tuple[str, str | None]]
+"""A topic's own settings, as in CreateTopics."""
+
+
+class TopicRegistry:
+    """All topics of a broker; created by :meth:`load`.
+
+    ``len()`` is the number of topics, and iteration is in order of creation.
+
+    Attributes:
+        pending_folders: folder changes that were pending when the broker last ended.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        config: BrokerConfig,
+        leadership: Leadership[tuple[str, int]],
+        cluster_id: str,
+        topics: Sequence[Topic],
+        rng: random.Random,
+        pending_folders: Sequence[PendingFolders] = (),
+    ) -> None:
+        self.pending_folders = pending_folders
+        self._rng = rng
+        self.cluster_id = cluster_id
+        self._database = database
+        self._config = config
+        self._leadership = leadership
+        self._writing = trio.Lock()
+        self._by_name = {topic.name: topic for topic in topics}
+        self._by_id = {topic.id: topic for topic in topics}
+        self._by_collision = {_collision_name(topic.name): topic for topic in topics}
+
+    @classmethod
+    async def load(
+        cls,
+        database: Database,
+        config: BrokerConfig,
+        leadership: Leadership[tuple[str, int]] | None = None,
+        rng: random.Random = SYSTEM.chance,
+    ) -> TopicRegistry:
+        """Read all topics and the cluster id (22 characters), which a new database is given.
+
+        Args:
+            database: the database.
+            config: the broker's settings.
+            leadership: assigns partitions to nodes; by default there is one node.
+            rng: source of ids.
+
+        Raises:
+            DatabaseError: the database cannot be read.
+        """
+        cluster_id, topics = await database.read(partial(topic_store.load, rng=rng))
+        for topic in topics:
+            _check_stored(database, config, topic)
+        pending_folders = await database.read(topic_store.load_pending_folders)
+        for each in pending_folders:
+            _check_pending_folders(database, each)
+        leadership = leadership or Leadership([config.node_id])
+        return cls(database, config, leadership, cluster_id, topics, rng, pending_folders)
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(self._by_name.values())
+
+    def get(self, name: str) -> Topic | None:
+        """The topic of this name, or None."""
+        return self._by_name.get(name)
+
+    def by_id(self, id: bytes) -> Topic | None:
+        """The topic of this id, or None."""
+        return self._by_id.get(id)
+
+    def check(
+        self,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        assignments: Assignments = (),
+        configs: Settings = (),
+    ) -> Topic:
+        """Return the topic that :meth:`create` would create, for ``validate_only``.
+
+        Args:
+            name: name of the new topic.
+            partitions: number of partitions, or -1 for ``num.partitions``.
+            replication_factor: number of replicas, or -1 for ``default.replication.factor``.
+            assignments: the replicas of each partition; both numbers must be -1 then.
+            configs: its own settings.
+
+        Raises:
+            ApiError: the topic is not allowed; with Kafka's error code.
+        """
+        check_topic_name(name)
+        if name in self._by_name:
+            raise ApiError(TOPIC_ALREADY_EXISTS, f"topic {name} already exists")
+        other = self._by_collision.get(_collision_name(name))
+        if other is not None:
+            raise ApiError(
+                INVALID_TOPIC_EXCEPTION,
+                f"topic {name} collides with topic {other.name}: '.' and '_' count as the same"
+                " character, because metric names contain topic names",
+            )
+        overrides = check_topic_overrides(self._config, configs)
+        replicas: Replicas = ()
+        if assignments:
+            count, factor = self._check_assignments(partitions, replication_factor, assignments)
+            replicas = tuple(tuple(nodes) for _, nodes in sorted(assignments))
+        else:
+            count, factor = self._check_numbers(partitions, replication_factor)
+        check_partition_count(count)
+        if len(self._leadership.nodes) == 1:
+            replicas = ()
+        elif not replicas:
+            replicas = self._leadership.place(count, factor)
+        return Topic(name, new_uuid(self._rng), count, overrides, replicas)
+
+    async def create(
+        self,
+        name: str,
+        partitions: int = -1,
+        replication_factor: int = -1,
+        assignments: Assignments = (),
+        configs: Settings = (),
+    ) -> Topic:
+        """Create a topic; it is stored before it becomes visible.
+
+        Args:
+            name: name of the new topic; the other arguments are those of :meth:`check`.
+            partitions: number of partitions, or -1.
+            replication_factor: number of replicas, or -1.
+            assignments: the replicas of each partition.
+            configs: its own settings.
+
+        Raises:
+            ApiError: as :meth:`check`.
+            DatabaseError: it could not be stored, and was not created.
+
+        Cancellation: raises ``Cancelled`` only if the topic was not created.
+        """
+        async with self._writing:
+            topic = self.check(name, partitions, replication_factor, assignments, configs)
+            await self._database.transaction(partial(topic_store.insert, topic=topic))
+            self._put(topic)
+            return topic
+
+    def check_growth(
+        self, name: str, partitions: int, assignments: Sequence[Sequence[int]] | None = None
+    ) -> Topic:
+        """Return the topic as :meth:`grow` would change it (Kafka: ReplicationControlManager).
+
+        Args:
+            name: name of the topic.
+            partitions: the new number of partitions, higher than the current one.
+            assignments: the replicas of each new partition; None to assign them automatically.
+
+        Raises:
+            ApiError: the change is not allowed; with Kafka's error code.
+        """
+        topic = self._by_name.get(name)
+        if topic is None:
+            raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
+        if partitions <= topic.partitions:
+            raise ApiError(
+                INVALID_PARTITIONS,
+                f"topic {name} already has {topic.partitions} partitions; allowed: a higher number"
+                f" than that, not {partitions}, since partitions cannot be removed",
+            )
+        more = partitions - topic.partitions
+        if assignments is not None and len(assignments) != more:
+            raise ApiError(
+                INVALID_REPLICA_ASSIGNMENT,
+                f"{more} partitions would be added, but assignments were given for"
+                f" {len(assignments)}",
+            )
+        for partition, brokers in enumerate(assignments or (), topic.partitions):
+            self._check_brokers(partition, brokers)
+        check_partition_count(partitions)
+        return attrs.evolve(
+            topic, partitions=partitions, replicas=self._grown(topic, more, assignments)
+        )
+
+    def _grown(
+        self, topic: Topic, more: int, assignments: Sequence[Sequence[int]] | None
+    ) -> Replicas:
+        """The replicas of a topic after adding partitions."""
+        nodes, factor = self._leadership.nodes, topic.replication_factor
+        if len(nodes) == 1:
+            # A topic created on several nodes keeps its replicas, with an entry per partition.
+            return topic.replicas and topic.replicas + (nodes,) * more
+        if assignments is None:
+            added = self._leadership.place(more, factor)
+        else:
+            added = tuple(map(tuple, assignments))
+        if any(len(each) != factor for each in added):
+            raise ApiError(
+                INVALID_REPLICA_ASSIGNMENT,
+                f"the partitions of topic {topic.name} have {factor} replicas; assign as many to"
+                " each new partition",
+            )
+        return (topic.replicas or (nodes[:1],) * topic.partitions) + added
+
+    async def grow(
+        self, name: str, partitions: int, assignments: Sequence[Sequence[int]] | None = None
+    ) -> Topic:
+        """Add partitions to a topic; see :meth:`check_growth` for the arguments.
+
+        Raises:
+            ApiError: as :meth:`check_growth`.
+            DatabaseError: the change could not be stored; the topic is unchanged.
+
+        Cancellation: raises ``Cancelled`` only if the topic is unchanged.
+        """
+        async with self._writing:
+            topic = self.check_growth(name, partitions, assignments)
+            await self._set_partitions(topic)
+            return topic
+
+    async def shrink(self, name: str, partitions: int) -> None:
+        """Undo :meth:`grow`, if the logs of the new partitions could not be created.
+
+        Raises:
+            DatabaseError: the change could not be stored; the topic is unchanged.
+        """
+        async with self._writing:
+            topic = self._by_name[name]
+            await self._set_partitions(
+                attrs.evolve(topic, partitions=partitions, replicas=topic.replicas[:partitions])
+            )
+
+    async def _set_partitions(self, topic: Topic) -> None:
+        await self._database.transaction(partial(topic_store.update_partitions, topic=topic))
+        self._put(topic)
+
+    def _put(self, topic: Topic) -> None:
+        self._by_name[topic.name] = topic
+        self._by_id[topic.id] = topic
+        self._by_collision[_collision_name(topic.name)] = topic
+
+    async def alter(self, topic: Topic, configs: Mapping[str, str]) -> Topic:
+        """Replace the settings of a topic; they are stored before they take effect.
+
+        Args:
+            topic: the topic.
+            configs: all of its new settings, validated.
+
+        Returns:
+            The changed topic.
+
+        Raises:
+            ApiError: UNKNOWN_TOPIC_OR_PARTITION: the topic has been deleted.
+            DatabaseError: the change could not be stored; the topic is unchanged.
+
+        Cancellation: raises ``Cancelled`` only if the topic is unchanged.
+        """
+        async with self._writing:
+            if topic.id not in self._by_id:
+                raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name!r} does not exist")
+            altered = attrs.evolve(self._by_id[topic.id], configs=configs)
+            await self._database.transaction(partial(topic_store.update_configs, topic=altered))
+            self._put(altered)
+            return altered
+
+    def reconfigure(self, config: BrokerConfig) -> None:
+        """Use new settings of the broker from now on."""
+        self._config = config
+
+    async def delete(self, topic: Topic) -> None:
+        """Delete a topic from the database, then from memory.
+
+        Raises:
+            ApiError: UNKNOWN_TOPIC_OR_PARTITION: the topic has been deleted already.
+            DatabaseError: the topic could not be deleted, and still exists.
+
+        Cancellation: raises ``Cancelled`` only if the topic still exists.
+        """
+        async with self._writing:
+            if topic.id not in self._by_id:
+                raise ApiError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {topic.name!r} does not exist")
+            await self._database.transaction(partial(topic_store.delete, topic=topic))
+            del self._by_name[topic.name]
+            del self._by_id[topic.id]
+            del self._by_collision[_collision_name(topic.name)]
+
+    async def settle(self, ids: Collection[bytes]) -> None:
+        """Record that the folders of topics, possibly deleted ones, match the registry.
+
+        Raises:
+            DatabaseError: it could not be recorded; the next start checks the folders.
+
+        Cancellation: raises ``Cancelled`` only if nothing was recorded.
+        """
+        await self._database.transaction(partial(topic_store.settle, ids=ids))
+
+    def _check_numbers(self, partitions: int, replication_factor: int) -> tuple[int, int]:
+        """Validate the numbers of partitions and replicas, and fill in the defaults."""
+        nodes = len(self._leadership.nodes)
+        if replication_factor == -1:
+            replication_factor = self._config.integer("default.replication.factor")
+        if not 1 <= replication_factor <= nodes:
+            there = "is one broker" if nodes == 1 else f"are {nodes} brokers"
+            raise ApiError(
+                INVALID_REPLICATION_FACTOR,
+                f"replication factor {replication_factor} is not allowed; allowed:"
+                f" {'1' if nodes == 1 else f'1 to {nodes}'}, since there {there}, or -1 for"
+                " default.replication.factor",
+            )
+        if partitions == -1:
+            partitions = self._config.integer("num.partitions")
+        elif partitions < 1:
+            raise ApiError(
+                INVALID_PARTITIONS,
+                f"{partitions} partitions are not allowed; allowed: 1 or more, or -1 for"
+                " num.partitions",
+            )
+        return partitions, replication_factor
+
+    def _check_assignments(
+        self, partitions: int, replication_factor: int, assignments: Assignments
+    ) -> tuple[int, int]:
+        """The numbers of partitions and of replicas."""
+        if partitions != -1 or replication_factor != -1:
+            raise ApiError(
+                INVALID_REQUEST,
+                "with replica assignments the number of partitions and the replication factor must"
+                " both be -1",
+            )
+        for partition, brokers in assignments:
+            self._check_brokers(partition, brokers)
+        factors = {len(brokers) for _, brokers in assignments}
+        if len(factors) > 1:
+            raise ApiError(
+                INVALID_REPLICA_ASSIGNMENT,
+                "the partitions have different numbers of replicas; assign the same number to each",
+            )
+        numbers = sorted(partition for partition, _ in assignments)
+        if numbers != list(range(len(numbers))):
+            raise ApiError(
+                INVALID_REPLICA_ASSIGNMENT,
+                "the assigned partitions must be numbered consecutively from 0, each once",
+            )
+        return len(numbers), factors.pop()
+
+    def _check_brokers(self, partition: int, brokers: Sequence[int]) -> None:
+        nodes = self._leadership.nodes
+        if not brokers or len(set(brokers)) < len(brokers) or not set(brokers) <= set(nodes):
+            allowed = f"[{nodes[0]}], since there is one broker"
+            if len(nodes) > 1:
+                allowed = f"some of {list(nodes)}, each once"
+            raise ApiError(
+                INVALID_REPLICA_ASSIGNMENT,
+                f"partition {partition} cannot be assigned to brokers {list(brokers)}; allowed:"
+                f" {allowed}",
+            )
+        if not any(map(self._leadership.is_live, brokers)):
+            raise ApiError(
+                INVALID_REPLICA_ASSIGNMENT,
+                f"partition {partition} cannot be assigned to brokers {list(brokers)}, since all of"
+                " them are stopped; allowed: at least one that is running",
+            )
+
+
+def check_partition_count(partitions: int) -> None:
+    """Reject too many partitions.
+
+    Raises:
+        ApiError: POLICY_VIOLATION.
+    """
+    if partitions > PARTITIONS_MAX:
+        raise ApiError(
+            POLICY_VIOLATION,
+            f"{partitions} partitions are too many; allowed: up to {PARTITIONS_MAX}",
+        )
+
+
+def check_topic_name(name: str) -> None:
+    """Validate a topic name (Kafka: Topic.validate).
+
+    Raises:
+        ApiError: INVALID_TOPIC_EXCEPTION, or INVALID_REQUEST for the name of KRaft's metadata log.
+    """
+    if name == _CLUSTER_METADATA:
+        raise ApiError(INVALID_REQUEST, f"topic name {name} is reserved for Kafka's metadata log")
+    if (
+        0 < len(name) <= NAME_LENGTH_MAX
+        and name not in (".", "..")
+        and _NAME_CHARACTERS.issuperset(name)
+    ):
+        return
+    shown = name if len(name) <= NAME_LENGTH_MAX else f"{name[:20]}... ({len(name)} characters)"
+    raise ApiError(
+        INVALID_TOPIC_EXCEPTION,
+        f"invalid topic name {shown!r}; allowed: 1 to {NAME_LENGTH_MAX} of the letters a-z and"
+        " A-Z, the digits, '.', '_' and '-', but neither '.' nor '..'",
+    )
+
+
+def _check_stored(database: Database, config: BrokerConfig, topic: Topic) -> None:
+    """Reject a stored topic that this code cannot have written."""
+    try:
+        check_topic_name(topic.name)
+        if len(topic.id) != 16 or not 1 <= topic.partitions <= PARTITIONS_MAX:
+            raise ValueError(f"an id of {len(topic.id)} bytes, {topic.partitions} partitions")
+        topic_config(config, topic.configs)
+    except (ApiError, ConfigError, LookupError, ValueError) as error:
+        raise damaged(database.path, f"topic {topic.name!r}: {error}") from error
+
+
+def _check_pending_folders(database: Database, pending_folders: PendingFolders) -> None:
+    """Reject a stored change that would make a start touch folders that are not partitions."""
+    first, end = pending_folders.first, pending_folders.end
+    try:
+        check_topic_name(pending_folders.name)
+        if not 0 <= first <= end <= PARTITIONS_MAX:
+            raise ValueError(f"partitions {first} to {end}")
+    except (ApiError, ValueError) as error:
+        raise damaged(
+            database.path, f"unsettled topic {pending_folders.name!r}: {error}"
+        ) from error
+
+
+def is_internal(name: str) -> bool:
+    """Whether this is the name of one of Kafka's internal topics (Kafka: Topic.isInternal)."""
+    return name in _INTERNAL
+
+
+def _collision_name(name: str) -> str:
+    return name.replace(".", "_")

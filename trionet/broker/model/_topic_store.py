@@ -1,0 +1,165 @@
+"""Stores topics in the database: functions for transactions of :class:`._database.Database`."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import attrs
+
+from ...protocol._uuids import uuid_text
+from ._leadership import Replicas
+from ._uuids import new_uuid
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+
+@attrs.frozen
+class Topic:
+    """One topic.
+
+    Args:
+        name: a valid name by Kafka's rules.
+        id: 16 bytes, never zero; a topic recreated under the same name has another id.
+        partitions: number of partitions, numbered from 0.
+        configs: its own validated settings, as strings; see
+            :func:`._topic_keys.topic_config`.
+        replicas: the replicas of each partition; empty if all are on the first node only.
+    """
+
+    name: str
+    id: bytes
+    partitions: int
+    configs: Mapping[str, str]
+    replicas: Replicas = ()
+
+    @property
+    def replication_factor(self) -> int:
+        """The number of replicas of the first partition; usually that of all."""
+        return len(self.replicas[0]) if self.replicas else 1
+
+
+@attrs.frozen
+class PendingFolders:
+    """Partitions whose folders are being created or removed.
+
+    If the topic has the partition its folder is being created, otherwise it is being removed.
+
+    Args:
+        id: the topic's id; it may have been deleted.
+        name: the topic's name.
+        first: the first partition.
+        end: the partition after the last one.
+    """
+
+    id: bytes
+    name: str
+    first: int
+    end: int
+
+    def to_create(self, topic: Topic | None) -> range:
+        """The partitions that the topic has, whose folders may not exist yet."""
+        return range(self.first, min(self.end, topic.partitions if topic is not None else 0))
+
+    def to_remove(self, topic: Topic | None) -> range:
+        """The partitions that the topic no longer has, whose folders may still exist."""
+        return range(max(self.first, topic.partitions if topic is not None else 0), self.end)
+
+
+def load(connection: Connection, rng: random.Random) -> tuple[str, list[Topic]]:
+    """Read the cluster id, generated for a new database, and all topics in order of creation."""
+    row = connection.execute("SELECT value FROM property WHERE name = 'cluster.id'").fetchone()
+    cluster_id: str = row[0] if row else uuid_text(new_uuid(rng))
+    if row is None:
+        connection.execute("INSERT INTO property VALUES ('cluster.id', ?)", (cluster_id,))
+    configs: dict[bytes, dict[str, str]] = {}
+    for id, name, value in connection.execute("SELECT topic_id, name, value FROM topic_config"):
+        configs.setdefault(id, {})[name] = value
+    replicas: dict[bytes, list[tuple[int, ...]]] = {}
+    for id, nodes in connection.execute(
+        'SELECT topic_id, nodes FROM partition_replicas ORDER BY topic_id, "partition"'
+    ):
+        replicas.setdefault(id, []).append(tuple(map(int, nodes.split(","))))
+    rows = connection.execute("SELECT name, id, partitions FROM topic ORDER BY rowid")
+    return cluster_id, [
+        Topic(name, id, partitions, configs.get(id, {}), tuple(replicas.get(id, ())))
+        for name, id, partitions in rows
+    ]
+
+
+def load_pending_folders(connection: Connection) -> list[PendingFolders]:
+    """Read the folder changes that were not completed."""
+    rows = connection.execute(
+        "SELECT id, name, first_partition, end_partition FROM unsettled_topic"
+    )
+    return [PendingFolders(*row) for row in rows]
+
+
+def settle(connection: Connection, ids: Iterable[bytes]) -> None:
+    """Record that the folders of these topics are complete."""
+    connection.executemany("DELETE FROM unsettled_topic WHERE id = ?", [(id,) for id in ids])
+
+
+def _add_pending_folders(connection: Connection, topic: Topic, first: int, end: int) -> None:
+    """Record the folder changes that are pending once this transaction is committed."""
+    connection.execute(
+        "INSERT INTO unsettled_topic VALUES (?, ?, ?, ?) ON CONFLICT (id) DO UPDATE SET"
+        " first_partition = min(first_partition, excluded.first_partition),"
+        " end_partition = max(end_partition, excluded.end_partition)",
+        (topic.id, topic.name, first, end),
+    )
+
+
+def insert(connection: Connection, topic: Topic) -> None:
+    """Store a new topic."""
+    _add_pending_folders(connection, topic, 0, topic.partitions)
+    connection.execute(
+        "INSERT INTO topic (id, name, partitions) VALUES (?, ?, ?)",
+        (topic.id, topic.name, topic.partitions),
+    )
+    _insert_configs(connection, topic)
+    _insert_replicas(connection, topic)
+
+
+def _insert_configs(connection: Connection, topic: Topic) -> None:
+    connection.executemany(
+        "INSERT INTO topic_config VALUES (?, ?, ?)",
+        [(topic.id, name, value) for name, value in topic.configs.items()],
+    )
+
+
+def _insert_replicas(connection: Connection, topic: Topic) -> None:
+    connection.executemany(
+        "INSERT INTO partition_replicas VALUES (?, ?, ?)",
+        [
+            (topic.id, number, ",".join(map(str, nodes)))
+            for number, nodes in enumerate(topic.replicas)
+        ],
+    )
+
+
+def update_partitions(connection: Connection, topic: Topic) -> None:
+    """Store the number of partitions of a topic, and their replicas."""
+    row = connection.execute("SELECT partitions FROM topic WHERE id = ?", (topic.id,)).fetchone()
+    _add_pending_folders(
+        connection, topic, min(row[0], topic.partitions), max(row[0], topic.partitions)
+    )
+    connection.execute("UPDATE topic SET partitions = ? WHERE id = ?", (topic.partitions, topic.id))
+    connection.execute("DELETE FROM partition_replicas WHERE topic_id = ?", (topic.id,))
+    _insert_replicas(connection, topic)
+
+
+def update_configs(connection: Connection, topic: Topic) -> None:
+    """Replace the stored settings of a topic."""
+    connection.execute("DELETE FROM topic_config WHERE topic_id = ?", (topic.id,))
+    _insert_configs(connection, topic)
+
+
+def delete(connection: Connection, topic: Topic) -> None:
+    """Delete a topic and everything that belongs to it."""
+    _add_pending_folders(connection, topic, 0, topic.partitions)
+    connection.execute("DELETE FROM topic WHERE id = ?", (topic.id,))
+    # In the same transaction, so that no crash leaves them to a later topic of this name.
+    connection.execute("DELETE FROM committed_offset WHERE topic = ?", (topic.name,))

@@ -1,0 +1,497 @@
+"""``open_broker`` and :class:`Broker`: assembles settings, data and network, starts and stops them."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    ExitStack,
+    asynccontextmanager,
+    contextmanager,
+)
+from typing import TYPE_CHECKING
+
+import attrs
+import trio
+
+from ..._util._single_error import raise_single_error
+from ...errors import ConfigError
+from ...metrics._log_ring import LogRing
+from ...metrics._loop import LoopMonitor, LoopStatistics
+from ...net._network import SYSTEM, Network
+from ...net._principal import PrincipalBuilder
+from ...net.wire._endpoint import Endpoint, SecurityProtocol
+from ...server._server_statistics import ServerStatistics, combined
+from ...server._socket_server import SocketServer
+from ..api._dispatch import Apis
+from ..config._broker_config import BrokerConfig
+from ..config._dynamic_config_store import BrokerConfigs
+from ..config._settings_report import report_settings
+from ..log import Directory, MemoryDirectory, open_log_folder
+from ..model._broker_state import BrokerState
+from ..model._cluster import Cluster
+from ..model._leadership import Leadership
+from ..model._topic_registry import TopicRegistry
+from ..storage._database import IN_MEMORY, Database, open_database
+from ..storage._disk import SYSTEM_DISK, Disk
+from ..telemetry._request_log_writer import (
+    RequestLogStatistics,
+    open_request_log,
+    request_log_settings,
+    statistics,
+)
+from ..telemetry._request_recorder import RequestRecorder
+from ._node import Node, NodeContext
+from ._node_configs import node_configs
+from ._reconfiguration import LOG_KEYS, LogReconfiguration
+from ._served_apis import served_apis
+from ._upkeep import start_upkeep
+
+if TYPE_CHECKING:
+    from ..telemetry._broker_metrics import BrokerMetrics
+
+logger = logging.getLogger("trionet.broker")
+
+# Where open_broker differs from Kafka's defaults, for tests: a free port, no delay for further
+# group members to join, and new topics whose partitions are ready in the first response.
+_DEFAULTS = {
+    "listeners": "PLAINTEXT://127.0.0.1:0",
+    "auto.create.topics.ready.at.once": True,
+    "group.initial.rebalance.delay.ms": 0,
+}
+# How long a graceful stop waits for pending responses to be sent.
+STOP_GRACE_SECONDS = 5.0
+# The default replication factor with that many nodes or more.
+REPLICATION_FACTOR_MAX = 3
+
+
+@attrs.frozen
+class BrokerStatistics:
+    """A snapshot of the broker's activity and data.
+
+    Attributes:
+        server: statistics of the network layer.
+        calls: total number of requests, by Kafka's name of the API.
+        delayed: requests that are waiting for data.
+        fetch_sessions: incremental fetch sessions.
+        topics: number of topics.
+        partitions: number of partitions of all topics.
+        log_bytes: bytes in all logs.
+        loop: load and lag of the event loop.
+        request_log: completed requests by their outcome; None without request.log.topic.
+    """
+
+    server: ServerStatistics
+    calls: dict[str, int]
+    delayed: int
+    fetch_sessions: int
+    topics: int
+    partitions: int
+    log_bytes: int
+    loop: LoopStatistics
+    request_log: RequestLogStatistics | None = None
+
+
+class Broker:
+    """A running broker, created by :func:`open_broker`.
+
+    It has one node, or several that share one store. With several nodes leadership is simulated
+    and replication is not: any replica of a partition may lead it, and all of them read and write
+    the same log.
+
+    Attributes:
+        endpoints: the bound listeners of the first node.
+    """
+
+    def __init__(self, cluster: Cluster, nodes: Sequence[Node], monitor: LoopMonitor) -> None:
+        first = nodes[0]
+        self.endpoints = first.endpoints
+        self._cluster = cluster
+        self._nodes = {node.state.node_id: node for node in nodes}
+        self._state = first.state
+        self._monitor = monitor
+        self._changing_nodes = trio.Lock()
+
+    @property
+    def _apis(self) -> Apis:
+        return self._nodes[self._state.node_id].apis
+
+    @property
+    def _server(self) -> SocketServer:
+        return self._nodes[self._state.node_id].server
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The addresses of all nodes, stopped ones included, as in ``"127.0.0.1:9092"``.
+
+        Comma-separated, for a client's ``bootstrap.servers``.
+        """
+        name = self.endpoints[0].listener_name
+        return ",".join(node.state.advertised(name).address for node in self._nodes.values())
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The current settings of the first node; they may be altered while it runs."""
+        return self._cluster.config
+
+    @property
+    def metrics(self) -> BrokerMetrics | None:
+        """The metrics of the first node; None unless ``metrics.listener`` is set."""
+        return self._nodes[self._state.node_id].metrics
+
+    @property
+    def cluster_id(self) -> str:
+        return self._cluster.id
+
+    @property
+    def stop_failed(self) -> bool:
+        """Whether the shutdown could not write everything to disk; valid after the block.
+
+        The next start scans the logs; records are lost only by a power failure before it.
+        """
+        return self._cluster.folder.stop_failed
+
+    @property
+    def node_ids(self) -> list[int]:
+        """The ids of all nodes, from ``node.id`` upward."""
+        return list(self._nodes)
+
+    @property
+    def running_nodes(self) -> list[int]:
+        """The ids of the nodes that are not stopped."""
+        return self._cluster.leadership.live
+
+    def endpoints_of(self, node: int) -> Sequence[Endpoint]:
+        """The bound listeners of a node, which it also keeps while it is stopped.
+
+        Raises:
+            ValueError: there is no such node.
+        """
+        return self._node(node).endpoints
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The leader of a partition; -1 while it has none.
+
+        Raises:
+            ValueError: there is no such partition.
+        """
+        key = topic, partition
+        found = self._cluster.leadership.get(key)
+        if not found.replicas:
+            raise ValueError(f"partition {topic}-{partition} does not exist")
+        return found.leader
+
+    def coordinator(self, group: str) -> int:
+        """The coordinator of a group id, whether or not the group exists; -1 if there is none."""
+        return self._cluster.coordinator_of(group)
+
+    async def move_leader(self, topic: str, partition: int, node: int) -> None:
+        """Make a node the leader of a partition, in its next leader epoch.
+
+        Does nothing if it is the leader already. The old leader rejects requests from then on
+        with NOT_LEADER_OR_FOLLOWER, waiting fetches included.
+
+        Raises:
+            ValueError: there is no such partition, or the node is not a replica of it, or stopped.
+
+        Cancellation: the leader has moved, or has not.
+        """
+        await self._cluster.move_leader(topic, partition, node)
+
+    async def move_coordinator(self, group: str, node: int) -> None:
+        """Make a node the coordinator of a group, and of all groups of the same partition.
+
+        Does nothing if it is the coordinator already. The group's stored state moves along:
+        members stay in their generation, and a rebalance in progress starts over.
+
+        Raises:
+            ValueError: there is no such node, or it is stopped.
+
+        Cancellation: the coordinator has moved, or has not.
+        """
+        await self._cluster.move_coordinator(group, node)
+
+    async def elect_preferred_leaders(self) -> None:
+        """Make the first replica of every partition its leader, if that node is running.
+
+        As Kafka's ``kafka-leader-election.sh --election-type PREFERRED``; there is no automatic
+        rebalancing of leaders.
+
+        Cancellation: all leaders have moved, or none.
+        """
+        await self._cluster.elect_preferred_leaders()
+
+    async def stop(self, node: int) -> None:
+        """Stop a node: move its leaderships, then close its listeners and connections.
+
+        Partitions without another running replica have no leader until :meth:`start`. Pending
+        responses are still sent, for at most 5 s. Does nothing if the node is stopped already.
+
+        Raises:
+            ValueError: there is no such node.
+
+        Cancellation: nothing was done, or the leaders have moved and the node stops without
+            waiting for responses.
+        """
+        running = self._node(node)
+        async with self._changing_nodes:
+            if not self._cluster.leadership.is_live(node):
+                return
+            await self._cluster.node_stops(node)
+            try:
+                await running.stop(STOP_GRACE_SECONDS)
+            finally:
+                running.reserve_ports()
+
+    async def start(self, node: int) -> None:
+        """Restart a stopped node on the same ports, with the data shared by all nodes.
+
+        It becomes the leader of partitions and the coordinator of groups that have none; see
+        :meth:`elect_preferred_leaders` for the others. Does nothing if the node is running.
+
+        Raises:
+            ValueError: there is no such node.
+            OSError: another process has bound one of its ports in the meantime.
+
+        Cancellation: the node has started, or is stopped.
+        """
+        stopped = self._node(node)
+        async with self._changing_nodes:
+            if self._cluster.leadership.is_live(node):
+                return
+            stopped.state.reset_fetch_sessions()
+            try:
+                with raise_single_error():
+                    await self._cluster.nursery.start(stopped.run, name=f"node {node}")
+            except BaseException:
+                stopped.reserve_ports()
+                raise
+            # Shielded, since the node already serves. Bounded: it only syncs files.
+            with trio.CancelScope(shield=True):
+                await self._cluster.node_started(node)
+
+    def _node(self, id: int) -> Node:
+        node = self._nodes.get(id)
+        if node is None:
+            allowed = ", ".join(map(str, self._nodes))
+            raise ValueError(f"node {id} does not exist; allowed: {allowed}")
+        return node
+
+    def statistics(self) -> BrokerStatistics:
+        """Take a snapshot of all nodes; the counts of a node start over when it is restarted."""
+        cluster, states = self._cluster, [node.state for node in self._nodes.values()]
+        recorders = [node.recorder for node in self._nodes.values() if node.recorder is not None]
+        calls: Counter[str] = Counter()
+        for node in self._nodes.values():
+            calls.update(node.apis.counts.calls())
+        return BrokerStatistics(
+            server=combined([node.server.statistics() for node in self._nodes.values()]),
+            calls=dict(calls),
+            delayed=len(cluster.purgatory),
+            fetch_sessions=sum(len(state.fetch_sessions) for state in states),
+            topics=len(cluster.topics),
+            partitions=len(cluster.folder.logs),
+            log_bytes=sum(log.size for log in cluster.folder.logs.values()),
+            loop=self._monitor.statistics(),
+            request_log=statistics(recorders) if recorders else None,
+        )
+
+    @contextmanager
+    def watch(self, log: LogRing | None = None) -> Iterator[BrokerMetrics]:
+        """Collect metrics of the first node for the duration of the block.
+
+        With ``metrics.listener`` they are collected anyway, and this yields :attr:`metrics`. Take
+        a snapshot every few seconds: recent rates and quantiles are computed from the changes
+        between snapshots.
+
+        Args:
+            log: the log lines to report; by default those from now on.
+        """
+        metrics = self.metrics
+        if metrics is not None:
+            yield metrics
+            return
+        with ExitStack() as stack:
+            if log is None:
+                log = LogRing()
+                root = logging.getLogger("trionet")
+                root.addHandler(log)
+                stack.callback(root.removeHandler, log)
+            yield self._nodes[self._state.node_id].create_metrics(log)
+
+    def __repr__(self) -> str:
+        return f"<Broker {', '.join(map(str, self._nodes))} at {self.bootstrap_servers}>"
+
+
+@asynccontextmanager
+async def open_broker(
+    settings: Mapping[str, object] | None = None,
+    /,
+    *,
+    brokers: int = 1,
+    principal_builder: PrincipalBuilder | None = None,
+    network: Network = SYSTEM,
+    disk: Disk = SYSTEM_DISK,
+    **keywords: object,
+) -> AsyncIterator[Broker]:
+    """Run a broker for the duration of the block.
+
+    By default it listens on a free port of 127.0.0.1 and keeps all data in memory; set
+    ``log_dirs`` (or ``log_dir``) to keep it in a folder.
+
+    Args:
+        settings: Kafka's broker settings by their dotted keys.
+        brokers: the number of nodes, which share the data and have ids from ``node.id`` upward.
+            The ports of each node are one higher than those of the previous one, or free ones.
+            By default new topics have as many replicas as there are nodes, up to three.
+        principal_builder: builds principals from the authenticated identities of peers, in place
+            of ``ssl.principal.mapping.rules``.
+        network: source of connections, time and randomness; pass a
+            :class:`trionet.testing.MemoryNetwork` for virtual time.
+        disk: provides the data folders; pass a :class:`._disk.Disk` of your own for tests.
+        keywords: the same settings with underscores, as in ``num_partitions=3``; they take
+            precedence over ``settings``.
+
+    Raises:
+        ConfigError: a setting is unknown or its value is not allowed, or is not allowed in
+            virtual time; or the data folder is in use.
+        OSError: a listener cannot be bound, or the data folder cannot be used.
+
+    At the end of the block pending responses are still sent (for at most 5 s), then everything is
+    closed and the logs are marked as cleanly stopped. No socket, file or task remains.
+
+    Cancellation: does not wait for responses, and gives the logs 2 s to reach the disk. If that
+    is not enough they are not marked, and the next start scans them; no acknowledged record is
+    lost either way. Cancelled during startup, it returns when the logs being opened are open.
+    """
+    given = {**_DEFAULTS, **(settings or {}), **keywords}
+    config = _with_replicas(BrokerConfig.from_settings(given), brokers)
+    configs = node_configs(config, brokers)
+    for each in configs:
+        _check_metrics(each)
+        request_log_settings(each)
+        if network.is_virtual:
+            _check_virtual(each, disk)
+    with raise_single_error() as caller, ExitStack() as last:
+        log = _keep_recent_log_lines(config, last)
+        report_settings(config, nodes=brokers)
+        async with AsyncExitStack() as stack:
+            cluster, recorders = await _open_cluster(configs, stack, network, disk)
+            last.callback(cluster.release_logs)
+            monitor = stack.enter_context(LoopMonitor())
+            context = NodeContext(principal_builder, monitor, log)
+            nodes = [
+                Node(state, served_apis(state), recorders.get(node_id), context)
+                for node_id, state in cluster.nodes.items()
+            ]
+            start_upkeep(cluster.nursery, cluster, [node.apis for node in nodes])
+            for node in nodes:
+                last.callback(node.release_ports)
+                await cluster.nursery.start(node.run, name=f"node {node.state.node_id}")
+            stack.push_async_callback(_stop, cluster, nodes)
+            with caller.block():
+                yield Broker(cluster, nodes, monitor)
+
+
+def _with_replicas(config: BrokerConfig, brokers: int) -> BrokerConfig:
+    """Default to as many replicas as a production cluster has, unless the key is set."""
+    key = "default.replication.factor"
+    if brokers == 1 or key in config.originals:
+        return config
+    return BrokerConfig({**config.originals, key: min(brokers, REPLICATION_FACTOR_MAX)})
+
+
+def _check_metrics(config: BrokerConfig) -> None:
+    """Validate the settings of metrics before anything is opened."""
+    if "metrics.listener" in config.originals or "metrics.listener.token" in config.originals:
+        from ..telemetry._metrics_settings import metrics_settings
+
+        metrics_settings(config)
+
+
+def _check_virtual(config: BrokerConfig, disk: Disk) -> None:
+    """Reject settings that need a real socket, a thread or a clock."""
+    if config.log_dir is not None and not disk.is_virtual:
+        raise ConfigError(
+            f"log.dirs = {config.log_dir} is not allowed in virtual time; leave it out, since a"
+            " broker on a memory network also keeps its data in memory"
+        )
+    if config["metrics.listener"]:
+        raise ConfigError(
+            "metrics.listener is not allowed in virtual time, since it listens on the system's"
+            " network; use broker.statistics()"
+        )
+    for endpoint in config.listeners:
+        if endpoint.security_protocol is not SecurityProtocol.PLAINTEXT:
+            raise ConfigError(
+                f"listener {endpoint} is not allowed in virtual time; allowed: PLAINTEXT"
+            )
+
+
+def _keep_recent_log_lines(config: BrokerConfig, stack: ExitStack) -> LogRing | None:
+    """Keep recent log lines for the metrics listener, starting with the report on settings."""
+    if not config["metrics.listener"]:
+        return None
+    ring, root = LogRing(), logging.getLogger("trionet")
+    root.addHandler(ring)
+    stack.callback(root.removeHandler, ring)
+    return ring
+
+
+async def _open_cluster(
+    configs: Sequence[BrokerConfig], stack: AsyncExitStack, network: Network, disk: Disk
+) -> tuple[Cluster, dict[int, RequestRecorder]]:
+    config = configs[0]
+    directory: Directory
+    if config.log_dir is None:
+        directory = MemoryDirectory(is_virtual=network.is_virtual)
+        opening: AbstractAsyncContextManager[Database] = open_database(IN_MEMORY)
+    else:
+        directory = disk.directory(config.log_dir)
+        opening = disk.open_database(config.log_dir)
+    folder = await stack.enter_async_context(
+        open_log_folder(directory, node_id=config.node_id, chance=network.chance)
+    )
+    if config.log_dir is not None:
+        await disk.check_ownership(config.log_dir)
+    database = await stack.enter_async_context(opening)
+    altered = await BrokerConfigs.load(database, LOG_KEYS if len(configs) > 1 else frozenset())
+    settings = [altered.settings_of(each) for each in configs]
+    first = settings[0].current
+    report_settings(first, config, nodes=len(configs))
+    leadership: Leadership[tuple[str, int]] = Leadership([each.node_id for each in configs])
+    topics = await TopicRegistry.load(database, first, leadership, network.chance)
+    # Runs its callbacks when no task is left, and before the logs close.
+    after_tasks = stack.enter_context(ExitStack())
+    nursery = await stack.enter_async_context(trio.open_nursery())
+    stack.callback(nursery.cancel_scope.cancel, reason="the broker is stopping")
+    cluster = Cluster(first, topics, folder, database, nursery, leadership, network)
+    cluster.configs = altered
+    altered.register(config.node_id, LogReconfiguration(cluster, settings[0]))
+    stack.callback(cluster.loggers.restore)
+    await cluster.open_logs()
+    for each in settings:
+        state = cluster.nodes[each.static.node_id] = BrokerState(cluster, each)
+        await state.groups.load()
+    logs = await open_request_log(cluster)
+    for log in logs.values():
+        after_tasks.callback(log.close)
+        nursery.start_soon(log.run, name="request-log")
+    return cluster, {node_id: log.recorder for node_id, log in logs.items()}
+
+
+async def _stop(cluster: Cluster, nodes: Sequence[Node]) -> None:
+    cluster.purgatory.close()
+    for node in nodes:
+        node.apis.long_calls.stop()
+        node.state.groups.close()
+    with trio.move_on_after(STOP_GRACE_SECONDS):
+        await cluster.purgatory.drain()
+        async with trio.open_nursery() as nursery:
+            for node in nodes:
+                nursery.start_soon(node.server.stop)
+        # Members that have left must not be waited for after the next start.
+        await cluster.group_store.flush()

@@ -1,0 +1,59 @@
+"""Limits connections by the process's file descriptors, and reserves some of these for files."""
+
+from __future__ import annotations
+
+import logging
+
+from ...server.quotas._connection_limits import UNLIMITED
+from ..config._broker_config import BrokerConfig
+
+logger = logging.getLogger("trionet.broker")
+
+RESERVE = "file.descriptors.reserve"
+# A lower limit could lock out administrators as well.
+CONNECTIONS_MIN = 10
+
+
+def connections_max(config: BrokerConfig, nodes: int = 1) -> int:
+    """Return the effective ``max.connections`` of one node.
+
+    Any client that can reach a listener can open connections; without a limit they would exhaust
+    the descriptors that partitions need for their files.
+
+    Args:
+        config: the broker's settings.
+        nodes: how many nodes share the process and its descriptors.
+    """
+    setting, limit = config.integer("max.connections"), descriptor_limit()
+    if limit is None:
+        return setting
+    reserve = config[RESERVE]
+    files = reserve if isinstance(reserve, int) else limit // 2
+    return min(setting, max((limit - files) // nodes, CONNECTIONS_MIN))
+
+
+def log_connections_max(config: BrokerConfig, nodes: int) -> None:
+    """Warn if the effective ``max.connections`` is lower than the setting."""
+    if "max.connections" not in config.originals:
+        return
+    setting, effective = config.integer("max.connections"), connections_max(config, nodes)
+    if effective < setting:
+        logger.warning(
+            "max.connections = %d is reduced to %d: the process may open %s files, and %s reserves"
+            " some of them for partitions; raise the limit (ulimit -n) or lower %s",
+            setting,
+            effective,
+            descriptor_limit(),
+            RESERVE,
+            RESERVE,
+        )
+
+
+def descriptor_limit() -> int | None:
+    """Return the process's limit on open descriptors; None if there is none or it is unknown."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return None if soft == resource.RLIM_INFINITY or soft >= UNLIMITED else soft

@@ -1,0 +1,272 @@
+"""One node of a broker: its state and, while it runs, its network and its metrics."""
+
+from __future__ import annotations
+
+import logging
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import attrs
+import trio
+
+from ...errors import ConfigError
+from ...metrics._log_ring import LogRing
+from ...metrics._loop import LoopMonitor
+from ...net._principal import PrincipalBuilder
+from ...net.wire._endpoint import Endpoint, SecurityProtocol
+from ...server._socket_server import SocketServer
+from ..api._dispatch import Apis
+from ..config._broker_config import BrokerConfig
+from ..config._dynamic_keys import ADDRESS_LIMITS, store_group
+from ..model._broker_state import BrokerState
+from ..security._authentication_log import log_failed_authentication
+from ..telemetry._request_recorder import RequestRecorder
+from ._file_descriptors import log_connections_max
+from ._reconfiguration import NodeReconfiguration
+from ._server_reconfiguration import ServerChanges
+from ._server_settings import server_config
+
+if TYPE_CHECKING:
+    from ..security._listener_security import SecuredListener
+    from ..security._scram_credentials import ScramCredentials
+    from ..telemetry._broker_metrics import BrokerMetrics
+
+T = TypeVar("T")
+
+logger = logging.getLogger("trionet.broker")
+
+
+@attrs.frozen
+class NodeContext:
+    """What all nodes of a broker share besides their cluster.
+
+    Attributes:
+        principal_builder: builds principals, in place of ``ssl.principal.mapping.rules``.
+        monitor: monitor of the event loop.
+        log: recent log lines for the metrics listener; None without one.
+    """
+
+    principal_builder: PrincipalBuilder | None
+    monitor: LoopMonitor
+    log: LogRing | None
+
+
+class Node:
+    """A node, which can be run and stopped repeatedly.
+
+    Attributes:
+        state: the state that its handlers work on.
+        apis: dispatches requests to the handlers.
+        recorder: records requests for the request log; None without one.
+        endpoints: the listeners, with their bound ports once it has run.
+        server: the network layer; the previous one while it is stopped.
+        metrics: its metrics; None without ``metrics.listener``.
+    """
+
+    server: SocketServer
+
+    def __init__(
+        self,
+        state: BrokerState,
+        apis: Apis,
+        recorder: RequestRecorder | None,
+        context: NodeContext,
+    ) -> None:
+        self.state = state
+        self.apis = apis
+        self.recorder = recorder
+        self.endpoints: Sequence[Endpoint] = state.config.listeners
+        self.metrics: BrokerMetrics | None = None
+        self._context = context
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+        self._reserved: list[socket.socket] = []
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until :meth:`stop` or cancellation; reports ``started`` when it accepts connections.
+
+        Raises:
+            ConfigError: a setting of a listener is not allowed.
+            OSError: a listener cannot be bound.
+        """
+        self._ended = trio.Event()
+        try:
+            with trio.CancelScope() as self._scope, ExitStack() as last:
+                async with trio.open_nursery() as nursery:
+                    async with trio.open_nursery() as serving:
+                        changes = await self._listen(nursery, serving)
+                        last.callback(self.state.cluster.configs.unregister, changes)
+                        await self._start_metrics(nursery)
+                        task_status.started()
+                    nursery.cancel_scope.cancel(reason="the node has stopped")
+        finally:
+            self._ended.set()
+
+    async def _listen(self, nursery: trio.Nursery, serving: trio.Nursery) -> NodeReconfiguration:
+        """Start to serve, with settings altered while the node was stopped.
+
+        Returns:
+            The component that applies changes of settings from now on.
+        """
+        state, configs = self.state, self.state.cluster.configs
+        async with configs.hold_changes():
+            state.reconfigure(configs.settings_of(state.settings.static))
+            secured = await self._open_security(nursery)
+            cluster = state.cluster
+            nodes = None if cluster.network.is_virtual else len(cluster.nodes)
+            network_config = await self._with_usable(
+                partial(server_config, nodes=nodes), ADDRESS_LIMITS
+            )
+            if nodes is not None:
+                log_connections_max(state.config, nodes)
+            advertised = self.apis.advertised.response
+            self.server = server = SocketServer(
+                self.apis.handle,
+                self.endpoints,
+                network_config,
+                {name: listener.for_server(advertised) for name, listener in secured.items()},
+                network=state.cluster.network,
+                recorder=self.recorder,
+                never_waits=self.apis.never_waits,
+            )
+            server.closed_connections.listeners.append(log_failed_authentication)
+            self.release_ports()
+            endpoints: Any = await serving.start(server.run, name="socket-server")
+            changes = NodeReconfiguration(state, ServerChanges(server, secured, nodes))
+            configs.register(state.node_id, changes)
+        self.endpoints = endpoints
+        state.set_bound(endpoints)
+        return changes
+
+    async def _with_usable(self, make: Callable[[BrokerConfig], Awaitable[T]], group: str) -> T:
+        """Build something from the settings, ignoring altered settings that prevent the start.
+
+        (Kafka: DynamicBrokerConfig logs what could not be applied, and continues.)
+
+        Args:
+            make: builds it.
+            group: the group of alterable keys that it depends on; see
+                :func:`._dynamic_keys.check_group`.
+
+        Raises:
+            ConfigError: the settings that the broker was started with cannot be used.
+        """
+        state = self.state
+        try:
+            return await make(state.config)
+        except ConfigError as error:
+            rest = state.settings.without(group)
+            if rest.current.originals == state.config.originals:
+                raise
+            logger.warning("%s: ignoring altered settings: %s", group, error)
+        state.reconfigure(rest)
+        return await make(rest.current)
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Send pending responses, close every connection, and return when the node has ended.
+
+        Args:
+            grace_seconds: how long to wait for responses.
+
+        Cancellation: the node ends without waiting for responses.
+        """
+        try:
+            with trio.move_on_after(grace_seconds):
+                await self.server.stop()
+        finally:
+            self._scope.cancel(reason="the node is stopping")
+            with trio.CancelScope(shield=True):  # bounded: everything in it is cancelled
+                await self._ended.wait()
+
+    def reserve_ports(self) -> None:
+        """Reserve the ports while the node is stopped; connections to them are refused.
+
+        Best effort: if the system does not allow it, the next start reports a port that is taken.
+        """
+        if self.state.cluster.network.is_virtual:
+            return  # no other process can bind ports of a memory network
+        for endpoint in self.endpoints:
+            family = socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            self._reserved.append(sock)
+            with suppress(OSError):
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                sock.bind((endpoint.host, endpoint.port))
+                # It was needed to bind despite closing connections; with it, other processes
+                # could share the port.
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+
+    def release_ports(self) -> None:
+        """Release the reserved ports, so that they can be bound again."""
+        while self._reserved:
+            self._reserved.pop().close()
+
+    async def _open_security(self, nursery: trio.Nursery) -> dict[str, SecuredListener]:
+        """Open the security of the listeners with TLS or SASL, by listener name."""
+        await trio.lowlevel.checkpoint()
+        state = self.state
+        secured = [
+            endpoint
+            for endpoint in state.config.listeners
+            if endpoint.security_protocol is not SecurityProtocol.PLAINTEXT
+        ]
+        if not secured:
+            return {}
+        # Imported here, since listener_security and its HTTP client take 15 ms to load.
+        from ..security._scram_credentials import ScramCredentials
+
+        cluster = state.cluster
+        if cluster.scram_credentials is None:
+            cluster.scram_credentials = await ScramCredentials.load(cluster.database)
+        credentials = cluster.scram_credentials
+        opened = {}
+        for endpoint in secured:
+            secure = partial(self._secure, endpoint, credentials)
+            listener = await self._with_usable(secure, store_group(endpoint.listener_name))
+            await listener.load()
+            listener.log_warnings(has_scram_users=bool(credentials.users()))
+            nursery.start_soon(listener.keep_fresh, name=f"security of {endpoint.listener_name}")
+            opened[endpoint.listener_name] = listener
+        return opened
+
+    async def _secure(
+        self, endpoint: Endpoint, credentials: ScramCredentials, config: BrokerConfig
+    ) -> SecuredListener:
+        from ...net.tls._store_threads import in_store_thread
+        from ..security._listener_security import listener_security
+
+        return await in_store_thread(
+            listener_security,
+            config,
+            endpoint,
+            credentials.lookup,
+            self._context.principal_builder,
+            credentials.secret,
+        )
+
+    async def _start_metrics(self, nursery: trio.Nursery) -> None:
+        """Collect and serve metrics, if there is a metrics listener."""
+        await trio.lowlevel.checkpoint()
+        if self._context.log is None:
+            return
+        self.metrics = self.create_metrics(self._context.log)
+        await nursery.start(self.metrics.run, name="metrics")
+
+    def create_metrics(self, log: LogRing) -> BrokerMetrics:
+        """Create the metrics of the running node.
+
+        Args:
+            log: the log lines to report.
+        """
+        # Imported here, since most brokers are not monitored, and it takes 15 ms to load.
+        from ..telemetry._broker_metrics import BrokerMetrics
+        from ..telemetry._metrics_settings import metrics_settings
+
+        state, monitor = self.state, self._context.monitor
+        settings = metrics_settings(state.config)
+        return BrokerMetrics(
+            state, self.server, monitor, self.apis.counts, self.recorder, settings, log
+        )

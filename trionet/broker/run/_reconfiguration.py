@@ -1,0 +1,112 @@
+"""Applies altered settings to running logs and nodes (Kafka: DynamicBrokerConfig's reconfigurables).
+
+The problem: a change must be accepted or rejected as a whole, although several components apply it
+(logs, network threads, quotas, certificates), some only after reading files or resolving names.
+
+The choice: two phases. :meth:`prepare` does everything that can fail or wait, and returns a
+function; when all components are prepared and the change is stored, these functions apply it and
+cannot fail. :class:`.broker_configs.BrokerConfigs` drives both phases, one change at a time.
+
+Rejected: Kafka's way, which validates, applies component by component, and logs a component that
+fails while the others keep the change.
+
+The logs are shared by all nodes, so only settings for all nodes apply to them. With a single node
+its own settings apply to the logs, too.
+
+Think again if applying a change ever has to wait for I/O: it would no longer be all or nothing.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import trio
+
+from ..config._dynamic_config import DynamicConfig
+from ..config._dynamic_config_store import Apply
+from ..config._dynamic_keys import TOPIC_DEFAULTS
+from ..log import LogConfig
+from ..model._broker_state import BrokerState
+from ..model._cluster import Cluster
+from ._server_reconfiguration import ServerChanges
+
+# How many topics are configured before other tasks on the loop run.
+TOPICS_AT_ONCE = 20
+
+LOG_KEYS = TOPIC_DEFAULTS | {"producer.id.expiration.ms"}
+"""The keys that apply to logs; with several nodes they cannot be set for single ones."""
+
+
+class LogReconfiguration:
+    """Applies altered settings to the logs; a :class:`._dynamic_config_store.Reconfigurable`.
+
+    Args:
+        cluster: the cluster with the logs.
+        settings: the settings of its first node.
+    """
+
+    def __init__(self, cluster: Cluster, settings: DynamicConfig) -> None:
+        self._cluster = cluster
+        self.settings = settings
+
+    async def prepare(self, settings: DynamicConfig, altered: frozenset[str]) -> Apply:
+        """Return a function that applies the settings; nothing in them can be invalid for logs."""
+        await trio.lowlevel.checkpoint()
+        return partial(self._apply, settings, altered)
+
+    async def _apply(self, settings: DynamicConfig, altered: frozenset[str]) -> None:
+        self.settings = settings
+        self._cluster.reconfigure(settings.current)
+        if not altered.isdisjoint(LOG_KEYS):
+            await self._configure_logs()
+        await trio.lowlevel.checkpoint()
+
+    async def _configure_logs(self) -> None:
+        """Update the config of every log: the settings are defaults of the topics' keys."""
+        # Most topics have no settings of their own, so that few configs serve all logs.
+        cluster = self._cluster
+        made: dict[tuple[tuple[str, str], ...], LogConfig] = {}
+        names = [topic.name for topic in cluster.topics]
+        for index, name in enumerate(names):
+            if index % TOPICS_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
+            # Looked up again: it may have been altered or deleted since the last checkpoint.
+            topic = cluster.topics.get(name)
+            if topic is None:
+                continue
+            own = tuple(topic.configs.items())
+            config = made.get(own)
+            if config is None:
+                config = made[own] = cluster.log_config(topic.configs)
+            cluster.configure_logs(topic, config)
+
+
+class NodeReconfiguration:
+    """Applies altered settings to one node; a :class:`._dynamic_config_store.Reconfigurable`.
+
+    Args:
+        state: the node's state.
+        server: applies settings to the node's network.
+    """
+
+    def __init__(self, state: BrokerState, server: ServerChanges) -> None:
+        self._state = state
+        self._server = server
+
+    @property
+    def settings(self) -> DynamicConfig:
+        """The current settings."""
+        return self._state.settings
+
+    async def prepare(self, settings: DynamicConfig, altered: frozenset[str]) -> Apply:
+        """Validate new settings, and return a function that applies them.
+
+        Raises:
+            ConfigError: the settings are not allowed.
+        """
+        change_server = await self._server.prepare(self._state.config, settings.current, altered)
+        return partial(self._apply, settings, change_server)
+
+    async def _apply(self, settings: DynamicConfig, change_server: Apply) -> None:
+        self._state.reconfigure(settings)
+        await change_server()

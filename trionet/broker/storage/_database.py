@@ -1,0 +1,441 @@
+"""The database of everything that is not a log: one SQLite file, or in memory.
+
+Transactions are plain functions, run one at a time in a worker thread; in memory they run on the
+loop, since they cannot block there. A transaction that has begun is always completed: its caller
+can only be cancelled while it is queued. To keep memory and database the same, state changes follow
+this pattern::
+
+    async with lock:
+        check()  # against the state in memory
+        await database.transaction(write)  # commits, or raises without any change
+        apply()  # to the state in memory, with no checkpoint in between
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import trio
+
+from ...errors import TrionetError
+from ._write_ahead_log import WriteAheadLog, read_write_ahead_log
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+    from types import TracebackType
+
+logger = logging.getLogger("trionet.broker")
+
+T = TypeVar("T")
+
+Steps: TypeAlias = Callable[["Connection"], Iterator[int]]
+"""Executes a transaction in steps of a few statements; yields the rows written by each."""
+
+DATABASE_NAME = "trionet.sqlite"
+"""The database file in the data folder; SQLite adds ``-wal`` and ``-shm`` files."""
+
+IN_MEMORY = ":memory:"
+"""The path that stands for a database in memory."""
+
+# How many rows an in-memory transaction writes before it yields to other tasks on the loop: less
+# than a millisecond of work.
+ROWS_PER_TURN = 100
+# How long to wait for another process that holds the database lock, such as an inspection tool.
+BUSY_SECONDS = 1.0
+
+# The statements that migrate each version of the schema to the next. Released versions are never
+# changed; new ones are added at the end.
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        "CREATE TABLE property (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+        "CREATE TABLE producer_id_block (next_producer_id INTEGER NOT NULL)",
+        """
+        CREATE TABLE topic (
+            id BLOB NOT NULL UNIQUE,
+            name TEXT NOT NULL UNIQUE,
+            partitions INTEGER NOT NULL
+        )
+        """,
+        """
+        CREATE TABLE topic_config (
+            topic_id BLOB NOT NULL REFERENCES topic (id) ON DELETE CASCADE,
+            name TEXT NOT NULL,
+            value TEXT NOT NULL,
+            PRIMARY KEY (topic_id, name)
+        ) WITHOUT ROWID
+        """,
+    ),
+    (
+        """
+        CREATE TABLE scram_credential (
+            user_name TEXT NOT NULL,
+            mechanism TEXT NOT NULL,
+            salt BLOB NOT NULL,
+            stored_key BLOB NOT NULL,
+            server_key BLOB NOT NULL,
+            iterations INTEGER NOT NULL,
+            PRIMARY KEY (user_name, mechanism)
+        ) WITHOUT ROWID
+        """,
+    ),
+    (
+        """
+        CREATE TABLE consumer_group (
+            id TEXT PRIMARY KEY,
+            generation INTEGER NOT NULL,
+            protocol_type TEXT,
+            protocol_name TEXT,
+            leader_id TEXT,
+            changed_at_ms INTEGER NOT NULL,
+            members TEXT NOT NULL
+        ) WITHOUT ROWID
+        """,
+        """
+        CREATE TABLE committed_offset (
+            group_id TEXT NOT NULL,
+            topic TEXT NOT NULL,
+            "partition" INTEGER NOT NULL,
+            "offset" INTEGER NOT NULL,
+            leader_epoch INTEGER NOT NULL,
+            metadata TEXT NOT NULL,
+            committed_at_ms INTEGER NOT NULL,
+            expires_at_ms INTEGER,
+            PRIMARY KEY (group_id, topic, "partition")
+        ) WITHOUT ROWID
+        """,
+    ),
+    (
+        """
+        CREATE TABLE partition_replicas (
+            topic_id BLOB NOT NULL REFERENCES topic (id) ON DELETE CASCADE,
+            "partition" INTEGER NOT NULL,
+            nodes TEXT NOT NULL,
+            PRIMARY KEY (topic_id, "partition")
+        ) WITHOUT ROWID
+        """,
+    ),
+    (
+        """
+        CREATE TABLE broker_config (
+            broker TEXT NOT NULL,
+            name TEXT NOT NULL,
+            value TEXT NOT NULL,
+            PRIMARY KEY (broker, name)
+        ) WITHOUT ROWID
+        """,
+    ),
+    (
+        # Replaces consumer_group.members, which remains for groups stored by older versions.
+        """
+        CREATE TABLE group_piece (
+            group_id TEXT NOT NULL,
+            number INTEGER NOT NULL,
+            data BLOB NOT NULL,
+            PRIMARY KEY (group_id, number)
+        )
+        """,
+    ),
+    (
+        """
+        CREATE TABLE unsettled_topic (
+            id BLOB PRIMARY KEY,
+            name TEXT NOT NULL,
+            first_partition INTEGER NOT NULL,
+            end_partition INTEGER NOT NULL
+        ) WITHOUT ROWID
+        """,
+    ),
+)
+
+
+class DatabaseError(TrionetError):
+    """The broker's database cannot be opened, read or written.
+
+    Not a :class:`ConfigError`, since the problem is the file or the disk, not a setting.
+    """
+
+
+def damaged(path: str, what: str) -> DatabaseError:
+    """Return the error for a database with invalid contents."""
+    return DatabaseError(
+        f"the database {path} is damaged: {what}; restore it from a backup, together with its"
+        " -wal file if there is one"
+    )
+
+
+class Database:
+    """An open database; see :func:`open_database`."""
+
+    def __init__(self, path: str, connection: Connection) -> None:
+        self.path = path
+        self._connection = connection
+        self._turn = trio.CapacityLimiter(1)  # for transactions in threads
+        self._pausing: trio.Event | None = None  # set at the end of a stepwise one in memory
+
+    async def transaction(self, work: Callable[[Connection], T]) -> T:
+        """Run ``work`` as one transaction and return its result.
+
+        Args:
+            work: executes statements and does not commit. With a file it runs in a thread, so it
+                must not touch the loop's state. An exception rolls back and is raised here.
+
+        Raises:
+            DatabaseError: SQLite failed, or cannot store a value; nothing has changed.
+
+        Cancellation: raises ``Cancelled`` only if nothing was run. Once the transaction has begun
+        it is completed, and this returns or raises as if there were no cancellation, without
+        another checkpoint.
+        """
+        if self.path == IN_MEMORY:
+            await self._turn_in_ram()
+            return self._run(work)
+        return await trio.to_thread.run_sync(self._run, work, limiter=self._turn)
+
+    async def transaction_in_steps(self, work: Steps) -> None:
+        """Run a long transaction; in memory, other tasks run between its steps.
+
+        Args:
+            work: as for :meth:`transaction`; every yield ends a step.
+
+        Raises:
+            DatabaseError: as :meth:`transaction`.
+
+        Cancellation: as in :meth:`transaction`.
+        """
+        if self.path != IN_MEMORY:
+            await trio.to_thread.run_sync(self._run, partial(_exhaust, work), limiter=self._turn)
+            return
+        await self._turn_in_ram()
+        try:
+            with _Transaction(self.path, self._connection) as connection:
+                rows = 0
+                for written in work(connection):
+                    rows += written
+                    if rows >= ROWS_PER_TURN:
+                        rows = 0
+                        if self._pausing is None:
+                            self._pausing = trio.Event()
+                        await trio.lowlevel.cancel_shielded_checkpoint()
+        finally:
+            if self._pausing is not None:
+                self._pausing.set()
+                self._pausing = None
+
+    async def _turn_in_ram(self) -> None:
+        """Wait until no transaction is between steps.
+
+        Not a limiter, which would take half as long as a small transaction itself.
+        """
+        await trio.lowlevel.checkpoint()
+        while self._pausing is not None:
+            await self._pausing.wait()
+
+    async def read(self, work: Callable[[Connection], T]) -> T:
+        """As :meth:`transaction`, where ``work`` parses rows that may be damaged.
+
+        Raises:
+            DatabaseError: SQLite failed, or ``work`` cannot parse the rows.
+        """
+        try:
+            return await self.transaction(work)
+        except (ValueError, TypeError, LookupError) as error:
+            raise damaged(self.path, str(error)) from error
+
+    def _run(self, work: Callable[[Connection], T]) -> T:
+        with _Transaction(self.path, self._connection) as connection:
+            return work(connection)
+
+
+class _Transaction:
+    """Commits at the end of the block, or rolls back if the block raises."""
+
+    __slots__ = ("_connection", "_path")
+
+    def __init__(self, path: str, connection: Connection) -> None:
+        self._path = path
+        self._connection = connection
+
+    def __enter__(self) -> Connection:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except BaseException as error:
+            self._fail(error)
+            raise
+        return self._connection
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if error is None:
+                self._connection.execute("COMMIT")
+                return
+        except BaseException as failure:
+            self._fail(failure)
+            raise
+        self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        from sqlite3 import Error
+
+        # Does nothing if the error itself caused a rollback, as a full disk does.
+        self._connection.rollback()
+        # OverflowError: a value that SQLite cannot store. UnicodeError: an error message that
+        # quotes damaged bytes.
+        if isinstance(error, (Error, OverflowError, UnicodeError)):
+            raise DatabaseError(f"{self._path}: {error}") from error
+
+
+def _exhaust(work: Steps, connection: Connection) -> None:
+    for _ in work(connection):
+        pass
+
+
+@asynccontextmanager
+async def open_database(path: str) -> AsyncIterator[Database]:
+    """Open the database, after creating it or migrating it to the newest schema.
+
+    Args:
+        path: a file, created with mode 0600 in an existing folder, or ``":memory:"``.
+
+    Raises:
+        DatabaseError: the file cannot be created or opened, is locked, damaged or not a database,
+            or was written by a newer version.
+
+    Cancellation: leaves the database closed and intact.
+    """
+    if path == IN_MEMORY:
+        await trio.lowlevel.checkpoint()
+        connection = _connect(path)
+    else:
+        # Not abandoned on cancellation: the thread ends anyway, and returns the connection.
+        connection = await trio.to_thread.run_sync(_connect, path)
+    try:
+        yield Database(path, connection)
+    finally:
+        if path == IN_MEMORY:
+            connection.close()
+        else:
+            # Also checkpoints the write-ahead log. Shielded, since it is short, and an unclosed
+            # connection would keep the file open.
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(connection.close)
+
+
+def _connect(path: str) -> Connection:
+    import sqlite3
+
+    try:
+        if path != IN_MEMORY:
+            _make_private(path)
+        connection = sqlite3.connect(
+            path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+        )
+        try:
+            _prepare(connection, path)
+        except BaseException:
+            connection.close()
+            raise
+    except OSError as error:
+        raise DatabaseError(f"cannot open the database {path}: {error.strerror}") from error
+    # UnicodeDecodeError: from a message that quotes damaged bytes.
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        raise DatabaseError(f"cannot open the database {path}: {error}") from error
+    return connection
+
+
+def _make_private(path: str) -> None:
+    """Create the file before SQLite would, with its wider permissions, or narrow existing ones."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        if stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o077:
+            os.chmod(path, 0o600)
+    finally:
+        os.close(descriptor)
+
+
+def _prepare(connection: Connection, path: str) -> None:
+    if path != IN_MEMORY:
+        left = read_write_ahead_log(path + "-wal")
+        mode = connection.execute("PRAGMA journal_mode = WAL").fetchone()[0]
+        if mode != "wal":
+            raise DatabaseError(
+                f"cannot open the database {path}: its file system does not support the shared"
+                " memory that the write-ahead log needs; use a folder on a local disk"
+            )
+        connection.execute("PRAGMA synchronous = FULL")
+        if left is not None:
+            _check_write_ahead_log(connection, path, left)
+        _check_pages(connection, path)
+    connection.execute("PRAGMA foreign_keys = ON")
+    connection.execute("BEGIN IMMEDIATE")
+    _migrate(connection, path)
+    connection.execute("COMMIT")
+    if path != IN_MEMORY:
+        _check_types(connection, path)
+
+
+def _check_write_ahead_log(connection: Connection, path: str, left: WriteAheadLog) -> None:
+    """Report transactions that SQLite discards from the write-ahead log of an unclean stop."""
+    _, taken, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    if taken < left.frames:
+        logger.error(
+            "%s-wal is damaged from byte %d on: %d bytes of changes to topics, settings and group"
+            " offsets are lost",
+            path,
+            left.position(taken),
+            left.position(left.frames) - left.position(taken),
+        )
+    elif left.spare_bytes:
+        logger.warning(
+            "%s-wal ends in the middle of a change; its last %d bytes are discarded",
+            path,
+            left.spare_bytes,
+        )
+
+
+def _check_pages(connection: Connection, path: str) -> None:
+    """Check every page, so that damage is found at the start and not later."""
+    [finding] = connection.execute("PRAGMA quick_check(1)").fetchone()
+    if finding != "ok":
+        raise damaged(path, " ".join(finding.split()))
+
+
+def _check_types(connection: Connection, path: str) -> None:
+    """Check the type of every value, since SQLite accepts any type in any column."""
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    for (table,) in tables:
+        columns = connection.execute(f'PRAGMA table_info("{table}")').fetchall()
+        wrong = []
+        for _, name, kind, is_required, _, _ in columns:
+            allowed = f"'{kind.lower()}'" if is_required else f"'{kind.lower()}', 'null'"
+            wrong.append(f'typeof("{name}") NOT IN ({allowed})')
+        query = f'SELECT count(*) FROM "{table}" WHERE {" OR ".join(wrong)}'  # noqa: S608 - ours
+        [count] = connection.execute(query).fetchone()
+        if count:
+            raise damaged(path, f"{count} rows of {table} have values of a wrong type")
+
+
+def _migrate(connection: Connection, path: str) -> None:
+    connection.execute("CREATE TABLE IF NOT EXISTS schema_version (version INTEGER NOT NULL)")
+    row = connection.execute("SELECT version FROM schema_version").fetchone()
+    version = row[0] if row else 0
+    if version > len(MIGRATIONS):
+        raise DatabaseError(
+            f"cannot open the database {path}: it has schema {version}, but this version of"
+            f" trionet supports schemas up to {len(MIGRATIONS)}; use the version that wrote it"
+        )
+    for statements in MIGRATIONS[version:]:
+        for statement in statements:
+            connection.execute(statement)
+    connection.execute("DELETE FROM schema_version")
+    connection.execute("INSERT INTO schema_version VALUES (?)", (len(MIGRATIONS),))

@@ -1,0 +1,74 @@
+"""Protects data folders of other brokers: checked before anything in a folder is changed."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from ...errors import ConfigError
+from ..log import FolderDirectory
+from ..log.files._checkpoint_files import CLEAN_STOP_FILE, partition_of
+from ._database import DATABASE_NAME, Database, open_database
+
+logger = logging.getLogger("trionet.broker")
+
+
+def check_ownership(path: str) -> None:
+    """Reject a folder with partitions but no database, since all of them would count as deleted.
+
+    Raises:
+        ConfigError: the folder belongs to Kafka, or has lost its database.
+        OSError: the folder cannot be read.
+    """
+    names = os.listdir(path)
+    partitions = [name for name in names if partition_of(name) is not None]
+    if not partitions:
+        return
+    if DATABASE_NAME not in names:
+        raise ConfigError(
+            f"{path} has {len(partitions)} partitions, such as {min(partitions)}, but no"
+            f" {DATABASE_NAME}: it belongs to another broker, or has lost its database; use an"
+            " empty folder, or restore the database"
+        )
+    if not _size(path, DATABASE_NAME):
+        raise ConfigError(
+            f"{path} has {len(partitions)} partitions, such as {min(partitions)}, but"
+            f" {DATABASE_NAME} is empty; restore it from a backup"
+        )
+    if CLEAN_STOP_FILE not in names and not _size(path, DATABASE_NAME + "-wal"):
+        logger.warning(
+            "%s-wal is %s after an unclean stop: the latest changes to topics, settings and group"
+            " offsets may be lost",
+            os.path.join(path, DATABASE_NAME),
+            "empty" if DATABASE_NAME + "-wal" in names else "missing",
+        )
+
+
+def _size(path: str, name: str) -> int:
+    try:
+        return os.path.getsize(os.path.join(path, name))
+    except FileNotFoundError:
+        return 0
+
+
+@asynccontextmanager
+async def open_stopped(path: str) -> AsyncIterator[Database]:
+    """Open the database of a broker that is not running, and prevent it from starting.
+
+    Args:
+        path: the data folder; created if it does not exist.
+
+    Raises:
+        ConfigError: the folder is in use, or belongs to another broker.
+        DatabaseError: the database cannot be opened.
+        OSError: the folder cannot be used.
+    """
+    lock = FolderDirectory(path).lock()
+    try:
+        check_ownership(path)
+        async with open_database(os.path.join(path, DATABASE_NAME)) as database:
+            yield database
+    finally:
+        lock.release()

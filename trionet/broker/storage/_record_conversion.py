@@ -1,0 +1,87 @@
+"""Converts between record batches and the message sets of old clients, with Kafka's error codes.
+
+The log stores only batches: message sets from Produce 0 to 2 are converted before they are appended
+(Kafka: LogValidator), and batches for Fetch 0 to 3 after they are read (LazyDownConversionRecords).
+The work is pure Python, so a thread would block the loop through the GIL; it runs on the loop, in
+steps.
+"""
+
+from __future__ import annotations
+
+from ..._util._off_loop import OFF_LOOP_BYTES, off_loop
+from ...errors import ApiError, UnsupportedVersionError, WireFormatError
+from ...net.wire._transmission import FileRange
+from ...protocol import error_codes
+from ...protocol.records._batch import read_header
+from ...protocol.records.message_sets._conversion import DownConverted, down_steps, up_steps
+from ...protocol.records.message_sets._message_set import MAGIC_AT, MAGICS, read_message_header
+from ..log.files._directory import Buffer
+from ..log.segments._log_config import LogConfig
+from ._in_steps import in_steps
+from ._storage_errors import storage_errors
+
+
+def is_message_set(records: Buffer | None) -> bool:
+    """Whether the records of a produce request need conversion, or are empty or too short."""
+    return records is not None and (len(records) <= MAGIC_AT or records[MAGIC_AT] in MAGICS)
+
+
+async def to_batches(records: Buffer, config: LogConfig) -> tuple[Buffer, int]:
+    """Convert the records of a produce request to batches; also return how many were converted.
+
+    Batches are passed through, since Kafka accepts them in every version of Produce.
+
+    Args:
+        records: the records of one partition in the request.
+        config: the topic's limits.
+
+    Raises:
+        ApiError: INVALID_TIMESTAMP, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE.
+
+    Cancellation: see :func:`in_steps`. A checkpoint if something is converted.
+    """
+    if not is_message_set(records):
+        return records, 0
+    if not records:
+        return b"", 0
+    try:
+        first = read_message_header(records)
+        if first.timestamp_type:
+            raise ApiError(
+                error_codes.INVALID_TIMESTAMP,
+                "messages from producers must not have the timestamp type LogAppendTime",
+            )
+        batches = await in_steps(up_steps(records, config.max_message_bytes))
+    except WireFormatError as error:
+        raise ApiError(error_codes.CORRUPT_MESSAGE, str(error)) from error
+    return b"".join(batches), sum(read_header(batch).count for batch in batches)
+
+
+async def to_message_set(
+    records: FileRange | Buffer,
+    magic: int,
+    first_offset: int,
+    bytes_max: int,
+    *,
+    min_one_message: bool,
+) -> DownConverted:
+    """Convert records read from a log to the message set of an old consumer.
+
+    Raises:
+        ApiError: UNSUPPORTED_COMPRESSION_TYPE, zstd; CORRUPT_MESSAGE; KAFKA_STORAGE_ERROR.
+
+    Cancellation: see :func:`in_steps`. Always a checkpoint.
+    """
+    try:
+        if isinstance(records, FileRange):
+            with storage_errors():
+                records = await off_loop(
+                    OFF_LOOP_BYTES, records.file.read_at, records.offset, records.count
+                )
+        return await in_steps(
+            down_steps(records, magic, first_offset, bytes_max, min_one_message=min_one_message)
+        )
+    except UnsupportedVersionError as error:
+        raise ApiError(error_codes.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from error
+    except WireFormatError as error:
+        raise ApiError(error_codes.CORRUPT_MESSAGE, str(error)) from error

@@ -1,0 +1,317 @@
+"""The metrics of a broker, and the HTTP listener that serves them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
+from typing import cast
+
+import trio
+
+from ... import __version__
+from ...metrics._families import Family, Kind, Metric, Sample, Snapshot, single
+from ...metrics._log_ring import LogRing
+from ...metrics._loop import LoopMonitor
+from ...metrics._naming import gauge, meter
+from ...metrics._registry import Registry
+from ...metrics._request_metrics import RequestSource
+from ...metrics._sensors import Meter, gauges
+from ...net.wire._endpoint import Endpoint
+from ...protocol._codec import ApiVersionCodec
+from ...server._request_channel import Request
+from ...server._socket_server import SocketServer
+from ...server.metrics._server_metrics import server_collectors, server_sections, server_state
+from ...server.metrics._snapshot_sections import Section
+from ..model._broker_state import BrokerState
+from . import _process_metrics as process_metrics
+from ._metrics_settings import MetricsSettings
+from ._request_recorder import RequestRecorder
+from ._snapshot_sections import fetch_sessions_section, groups_section
+
+logger = logging.getLogger("trionet.broker")
+
+# How often a snapshot is taken without a request, as often as Yammer's meters tick.
+TICK_SECONDS = 5.0
+
+PARTITION_COUNT = gauge("server", "ReplicaManager", "PartitionCount", "Partitions.")
+GLOBAL_TOPIC_COUNT = gauge("controller", "KafkaController", "GlobalTopicCount", "Topics.")
+GLOBAL_PARTITION_COUNT = gauge(
+    "controller", "KafkaController", "GlobalPartitionCount", "Partitions of all topics."
+)
+FETCH_SESSIONS = gauge(
+    "server", "FetchSessionCache", "NumIncrementalFetchSessions", "Incremental fetch sessions."
+)
+PURGATORY_SIZE = gauge(
+    "server",
+    "DelayedOperationPurgatory",
+    "PurgatorySize",
+    "Requests waiting for data.",
+    "delayedOperation",
+)
+PRODUCE_CONVERSIONS = meter(
+    "server",
+    "BrokerTopicMetrics",
+    "ProduceMessageConversionsPerSec",
+    "Records from old producers that were converted to batches.",
+)
+FETCH_CONVERSIONS = meter(
+    "server",
+    "BrokerTopicMetrics",
+    "FetchMessageConversionsPerSec",
+    "Records that were converted to message sets for old consumers.",
+)
+LOG_BYTES = Metric("trionet_log_bytes", Kind.GAUGE, "Bytes in the logs of all partitions.")
+LOOP_PASSES = Metric("trionet_loop_passes_total", Kind.COUNTER, "Iterations of the trio loop.")
+LOOP_IDLE_SECONDS = Metric(
+    "trionet_loop_idle_seconds_total", Kind.COUNTER, "Time the trio loop spent waiting, in seconds."
+)
+LOOP_LAG = Metric(
+    "trionet_loop_lag_seconds",
+    Kind.GAUGE,
+    "Duration of the trio loop's iterations since the start, which delays everything on it.",
+    ("quantile",),
+)
+REQUEST_LOG: dict[str, Metric] = {
+    field: Metric(f"trionet_request_log_{name}", kind, help)
+    for field, name, kind, help in (
+        ("logged", "logged_total", Kind.COUNTER, "Requests in request.log.topic."),
+        (
+            "dropped",
+            "dropped_total",
+            Kind.COUNTER,
+            "Requests dropped because the request log's buffer was full or could not be written.",
+        ),
+        (
+            "left_out",
+            "left_out_total",
+            Kind.COUNTER,
+            "Requests not logged because they concern request.log.topic itself.",
+        ),
+        (
+            "sampled_out",
+            "sampled_out_total",
+            Kind.COUNTER,
+            "Requests not logged because of request.log.sample.",
+        ),
+        (
+            "buffered",
+            "buffered",
+            Kind.GAUGE,
+            "Requests waiting to be written to request.log.topic.",
+        ),
+        (
+            "connections_logged",
+            "connections_logged_total",
+            Kind.COUNTER,
+            "Closed connections in request.log.topic.",
+        ),
+        (
+            "connections_dropped",
+            "connections_dropped_total",
+            Kind.COUNTER,
+            (
+                "Closed connections dropped because the request log's buffer was full or could not"
+                " be written."
+            ),
+        ),
+    )
+}
+BUILD_INFO = Metric(
+    "trionet_build_info", Kind.GAUGE, "The running version; always 1.", ("version",)
+)
+
+KAFKA_METRICS: tuple[Metric, ...] = (
+    PARTITION_COUNT,
+    GLOBAL_TOPIC_COUNT,
+    GLOBAL_PARTITION_COUNT,
+    FETCH_SESSIONS,
+    PURGATORY_SIZE,
+    *PRODUCE_CONVERSIONS,
+    *FETCH_CONVERSIONS,
+)
+
+
+class BrokerMetrics:
+    """The metrics of one node.
+
+    Args:
+        state: the node's data.
+        server: the node's network.
+        monitor: monitor of the event loop.
+        requests: the node's request counts.
+        recorder: the recorder of the request log; None without one.
+        settings: settings of metrics and their listener.
+        log: recent log lines, to be reported.
+
+    Attributes:
+        registry: the collectors; further ones may be registered.
+        log: as passed in.
+        sections: the lists of ``/snapshot``, by name.
+        endpoint: the bound address of the metrics listener; None without one.
+        url: the same as a URL, such as ``http://127.0.0.1:9404``; None without one.
+    """
+
+    def __init__(
+        self,
+        state: BrokerState,
+        server: SocketServer,
+        monitor: LoopMonitor,
+        requests: RequestSource,
+        recorder: RequestRecorder | None,
+        settings: MetricsSettings,
+        log: LogRing,
+    ) -> None:
+        self._state = state
+        self._server = server
+        self._monitor = monitor
+        self._requests = requests
+        self._recorder = recorder
+        self._settings = settings
+        self.log = log
+        self.sections: Mapping[str, Section] = {
+            **server_sections(server, log, _name_of),
+            "groups": groups_section(state.groups.groups.values, trio.current_time),
+            "fetch_sessions": fetch_sessions_section(
+                lambda: state.fetch_sessions.sessions, trio.current_time
+            ),
+        }
+        self.endpoint: Endpoint | None = None
+        self.url: str | None = None
+        self._produce_conversions = Meter(*PRODUCE_CONVERSIONS)
+        self._fetch_conversions = Meter(*FETCH_CONVERSIONS)
+        self.registry = Registry()
+        collectors = server_collectors(
+            server,
+            monitor.statistics,
+            requests,
+            samples=settings.samples,
+            seconds=settings.sample_seconds,
+        )
+        for collect in (*collectors, self._collect, process_metrics.collect):
+            self.registry.register(collect)
+        self._of_requests = collectors[-1]
+
+    def snapshot(self) -> Snapshot:
+        """Collect all metrics now, which takes a few milliseconds."""
+        return self.registry.snapshot(trio.current_time())
+
+    def snapshot_without_requests(self) -> Snapshot:
+        """Collect all metrics but those of requests, which make up four fifths of the cost.
+
+        The figures of requests that a dashboard shows are in :meth:`about`.
+        """
+        return self.registry.snapshot(trio.current_time(), without=(self._of_requests,))
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Keep rates up to date, and serve the metrics listener if there is one.
+
+        Reports ``started`` when the listener accepts connections. Runs until cancelled.
+
+        Raises:
+            ConfigError: the listener's certificate cannot be read.
+            OSError: the listener's address cannot be bound.
+        """
+        async with trio.open_nursery() as nursery:
+            if self._settings.endpoint is not None:
+                await self._serve(nursery, self._settings.endpoint)
+            task_status.started()
+            while True:
+                self.snapshot()
+                await trio.sleep(TICK_SECONDS)
+
+    async def _serve(self, nursery: trio.Nursery, endpoint: Endpoint) -> None:
+        # Imported here, since they need h11, which is an optional dependency.
+        from ...server.metrics._http_exchange import HttpRules
+        from ...server.metrics._metrics_listener import MetricsListener
+        from ...server.metrics._metrics_pages import MetricsPages
+
+        tls = None
+        if self._settings.is_secure:
+            # Imported here, since it takes milliseconds to load and is rarely needed.
+            from ...net.tls._store_threads import in_store_thread
+            from ..security._listener_security import listener_security
+
+            secured = await in_store_thread(
+                listener_security, self._state.config, endpoint, _no_users
+            )
+            secured.log_warnings()
+            nursery.start_soon(secured.keep_fresh, name="metrics-certificates")
+            tls = secured.tls
+        orders = {"/connections/close": self._close_connection}
+        pages = MetricsPages(self.snapshot, self.about, self.sections, orders)
+        listener = MetricsListener(
+            pages.find,
+            endpoint,
+            rules=HttpRules(token=self._settings.token, host=endpoint.host),
+            tls=None if tls is None else lambda: tls.context,
+        )
+        bound: Endpoint = await nursery.start(listener.run, name="metrics-listener")
+        self.endpoint = bound
+        self.url = f"{'http' if tls is None else 'https'}://{bound.address}"
+        logger.info("metrics are at %s/metrics", self.url)
+
+    def about(self) -> dict[str, object]:
+        """The fields of ``/snapshot`` besides its lists and metrics, as JSON values by name."""
+        state = self._state
+        return {
+            "trionet": __version__,
+            "node_id": state.node_id,
+            "cluster_id": state.cluster_id,
+            "uptime_seconds": self._monitor.statistics().seconds,
+            **server_state(self._server, self._requests),
+        }
+
+    def close_connection(self, id: str) -> bool:
+        """Close a connection immediately, with the close reason LOCAL_CLOSE.
+
+        Args:
+            id: the connection id.
+
+        Returns:
+            Whether there was such a connection.
+        """
+        return self._server.close_connection(id, "closed by an operator")
+
+    def _close_connection(self, parameters: Mapping[str, str]) -> object:
+        from ...server.metrics._http_exchange import Refused
+
+        id = parameters.get("id")
+        if id is None:
+            raise Refused(
+                HTTPStatus.BAD_REQUEST, "id is missing; pass a connection id, as in /snapshot"
+            )
+        if not self.close_connection(id):
+            raise Refused(HTTPStatus.NOT_FOUND, f"no connection {id}; it may have closed already")
+        return {"closed": id}
+
+    def _collect(self, now: float) -> Iterator[Family]:
+        state = self._state
+        partitions = len(state.folder.logs)
+        yield single(PARTITION_COUNT, state.cluster.leadership.replicas_on(state.node_id))
+        yield single(GLOBAL_PARTITION_COUNT, partitions)
+        yield single(GLOBAL_TOPIC_COUNT, len(state.topics))
+        yield single(FETCH_SESSIONS, len(state.fetch_sessions))
+        yield gauges(PURGATORY_SIZE, {("Fetch",): len(state.purgatory)})
+        conversions = state.conversions
+        yield from self._produce_conversions.families({(): conversions.produced}, now)
+        yield from self._fetch_conversions.families({(): conversions.fetched}, now)
+        yield single(LOG_BYTES, sum(log.size for log in state.folder.logs.values()))
+        if self._recorder is not None:
+            for field, metric in REQUEST_LOG.items():
+                yield single(metric, getattr(self._recorder, field))
+        loop = self._monitor.statistics()
+        yield single(LOOP_PASSES, loop.passes)
+        yield single(LOOP_IDLE_SECONDS, loop.idle_seconds)
+        lags = (("0.50", loop.lag_p50_us), ("0.99", loop.lag_p99_us), ("1", loop.lag_max_us))
+        yield Family(LOOP_LAG, tuple(Sample((name,), us / 1e6) for name, us in lags))
+        yield Family(BUILD_INFO, (Sample((__version__,), 1),))
+
+
+def _name_of(request: Request) -> str | None:
+    """The name of a request's API; None before it is decoded."""
+    return None if request.kind is None else cast(ApiVersionCodec, request.kind).name
+
+
+def _no_users(mechanism: str) -> Callable[[str], None]:  # noqa: ARG001 - there is no SASL
+    return lambda name: None  # noqa: ARG005

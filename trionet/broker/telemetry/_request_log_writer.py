@@ -1,0 +1,277 @@
+"""Writes the request log of a node: appends rows from its recorder to the log's topic, in batches.
+
+The problem: each completed request and closed connection becomes a record of an ordinary topic,
+without slowing requests down and without losing rows silently.
+
+The choice: the processors only fill the bounded buffer of a :class:`.RequestRecorder`. One task
+waits for rows, lets more accumulate for ``request.log.linger.ms``, and appends them in the process,
+as a producer with acks=1 would. Rows wait in the buffer while no partition has a leader; rows that a
+log rejects are dropped, and counted. Remaining rows are appended at the end of the broker, after the
+last connection has closed.
+
+Rejected:
+
+* A producer that connects to the broker. Its requests would be logged, too, and would compete with
+  clients for handlers and connections.
+* Waiting for space when the buffer is full. A slow disk would then stop the network; dropping and
+  counting does not.
+
+Think again if rows must survive a failing disk: they exist only in memory until they are appended.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from itertools import count as counting
+from typing import Final
+
+import attrs
+import trio
+
+from ...errors import ApiError, ConfigError
+from ...protocol.records._records import batch_chunks
+from ...protocol.request_log import SAMPLE_ALL
+from ..config._broker_config import BrokerConfig
+from ..log import Log
+from ..log._recompression import recompress
+from ..model._broker_state import BrokerState
+from ..model._cluster import Cluster
+from ..model._leadership import NO_LEADER
+from ..model._request_log_topic import RequestLogTopic
+from ..model._topic_registry import check_topic_name, is_internal
+from ._request_recorder import RequestRecorder, halves
+
+logger = logging.getLogger("trionet.broker")
+
+TOPIC: Final = "request.log.topic"
+SAMPLE: Final = "request.log.sample"
+
+#: How long to wait before looking for a partition with a leader again.
+RETRY_SECONDS: Final = 0.1
+
+
+@attrs.frozen
+class RequestLogSettings:
+    """The settings of the request log.
+
+    Attributes:
+        topic: name of the topic.
+        partitions: number of partitions, if the topic has to be created.
+        sample_ppm: how many out of a million requests are logged.
+        rows_max: maximum number of buffered rows.
+        linger_seconds: how long rows wait for further ones.
+    """
+
+    topic: str
+    partitions: int
+    sample_ppm: int
+    rows_max: int
+    linger_seconds: float
+
+
+@attrs.frozen
+class RequestLogStatistics:
+    """Completed requests and closed connections, by their outcome in the request log.
+
+    The first five add up to all completed requests, as counted by the metric TotalTimeMs.
+
+    Attributes:
+        logged: requests whose rows are in the topic.
+        dropped: requests dropped because the buffer was full or their rows could not be appended.
+        left_out: requests about the log's own topic.
+        sampled_out: requests that are not in the sample.
+        buffered: requests whose rows are still to be appended.
+        connections_logged: closed connections whose rows are in the topic.
+        connections_dropped: closed connections dropped for the same reasons as requests.
+    """
+
+    logged: int = 0
+    dropped: int = 0
+    left_out: int = 0
+    sampled_out: int = 0
+    buffered: int = 0
+    connections_logged: int = 0
+    connections_dropped: int = 0
+
+
+def request_log_settings(config: BrokerConfig) -> RequestLogSettings | None:
+    """Read and validate the settings; None if no topic is set.
+
+    Raises:
+        ConfigError: the topic name is not allowed, or the sample rate is too small.
+    """
+    topic = config[TOPIC]
+    sample = config[SAMPLE]
+    assert isinstance(sample, float)
+    sample_ppm = round(sample * SAMPLE_ALL)
+    if sample and not sample_ppm:
+        raise ConfigError(
+            f"{SAMPLE} = {sample} is not allowed; allowed: 0, or a number from {1 / SAMPLE_ALL:f}"
+            " to 1"
+        )
+    if not isinstance(topic, str) or not topic:
+        return None
+    try:
+        check_topic_name(topic)
+    except ApiError as error:
+        raise ConfigError(f"{TOPIC} = {topic!r} is not allowed: {error.message}") from None
+    if is_internal(topic):
+        raise ConfigError(f"{TOPIC} = {topic!r} is not allowed: it is an internal topic of Kafka")
+    return RequestLogSettings(
+        topic,
+        config.integer("request.log.partitions"),
+        sample_ppm,
+        config.integer("request.log.buffer.records"),
+        config.integer("request.log.linger.ms") / 1000,
+    )
+
+
+def statistics(recorders: list[RequestRecorder]) -> RequestLogStatistics:
+    """Add up the statistics of recorders."""
+    return RequestLogStatistics(
+        **{
+            field.name: sum(getattr(recorder, field.name) for recorder in recorders)
+            for field in attrs.fields(RequestLogStatistics)
+        }
+    )
+
+
+async def open_request_log(cluster: Cluster) -> dict[int, RequestLog]:
+    """Create the topic if needed, and the request log of every node.
+
+    Returns:
+        The request logs by node id; empty if no topic is set.
+
+    Raises:
+        ConfigError: the topic cannot be created.
+    """
+    settings = request_log_settings(cluster.config)
+    if settings is None:
+        await trio.lowlevel.checkpoint()
+        return {}
+    if cluster.topics.get(settings.topic) is None:
+        try:
+            await cluster.create_topic(settings.topic, partitions=settings.partitions)
+        except ApiError as error:
+            raise ConfigError(f"{TOPIC} = {settings.topic!r}: {error.message}") from error
+    return {
+        node_id: RequestLog(cluster, state, settings) for node_id, state in cluster.nodes.items()
+    }
+
+
+class RequestLog:
+    """Writes the rows of one node.
+
+    Args:
+        cluster: the cluster with the topic.
+        state: the node's state.
+        settings: the settings of the request log.
+
+    Attributes:
+        recorder: records a row for each request of the node.
+    """
+
+    def __init__(self, cluster: Cluster, state: BrokerState, settings: RequestLogSettings) -> None:
+        self._cluster = cluster
+        self._state = state
+        self._settings = settings
+        network = cluster.network
+        state.request_log_topic = RequestLogTopic(settings.topic, cluster.topics)
+        self.recorder = RequestRecorder(
+            state.node_id,
+            settings.sample_ppm,
+            settings.rows_max,
+            (lambda: network.now_ms() * 1_000_000) if network.is_virtual else time.time_ns,
+            network.chance,
+        )
+        self._turns = counting()
+        self._is_failing = False
+
+    async def run(self) -> None:
+        """Append rows until cancelled."""
+        recorder = self.recorder
+        while True:
+            await recorder.has_rows.wait()
+            await trio.sleep(self._settings.linger_seconds)
+            while recorder.rows:
+                log = self._next_log()
+                if log is None:
+                    await trio.sleep(RETRY_SECONDS)
+                else:
+                    await self._append_some(log)
+
+    async def _append_some(self, log: Log) -> None:
+        """Append one batch, in the topic's compression type, and flush it if its settings say so."""
+        await trio.lowlevel.checkpoint()
+        batch = self._batch(log)
+        try:
+            if log.config.recompresses:
+                batch = await recompress(batch, log, self._cluster.now_ms())
+        except ApiError as error:
+            self._lose(error)
+            return
+        self._append(log, batch)
+        if log.must_flush:
+            try:
+                await log.flush(log.end_offset)
+            except ApiError as error:
+                self._fail(error.message)
+
+    def close(self) -> None:
+        """Append the remaining rows, after the last request and connection."""
+        recorder = self.recorder
+        recorder.release_throttled()
+        while recorder.rows:
+            log = self._next_log()
+            if log is None:
+                recorder.next_batch()
+                recorder.written(is_logged=False)
+            else:
+                self._append(log, self._batch(log))
+
+    def _next_log(self) -> Log | None:
+        """Choose the partition of the next batch, round-robin; None if none has a leader."""
+        topic = self._cluster.topics.get(self._settings.topic)
+        found: list[Log] = []
+        for partition in range(topic.partitions if topic is not None else 0):
+            log = self._state.get_log(self._settings.topic, partition)
+            if log is not None and log.leader_id != NO_LEADER and not log.is_offline:
+                found.append(log)
+        if not found:
+            self._fail(f"topic {self._settings.topic} has no writable partition")
+            return None
+        return found[next(self._turns) % len(found)]
+
+    def _batch(self, log: Log) -> bytes:
+        """Encode the oldest rows as one batch, of at most the topic's max.message.bytes."""
+        recorder = self.recorder
+        limit = recorder.batch_bytes_max = log.config.max_message_bytes
+        rows = recorder.next_batch()
+        batch = b"".join(batch_chunks(rows.builder))
+        # Only if the limit was lowered since the batch was begun.
+        while len(batch) > limit and rows.builder.count > 1:
+            recorder.divided(halves(batch))
+            rows = recorder.next_batch()
+            batch = b"".join(batch_chunks(rows.builder))
+        return batch
+
+    def _append(self, log: Log, batch: bytes) -> None:
+        try:
+            appended = log.append(batch, self._cluster.now_ms())
+        except ApiError as error:
+            self._lose(error)
+            return
+        self.recorder.written(is_logged=True)
+        self._state.appended(log, appended.size)
+        self._is_failing = False
+
+    def _lose(self, error: ApiError) -> None:
+        self.recorder.written(is_logged=False)
+        self._fail(error.message)
+
+    def _fail(self, why: str) -> None:
+        """Log a failure, but only the first one until an append succeeds again."""
+        if not self._is_failing:
+            logger.warning("cannot write the request log: %s", why)
+        self._is_failing = True
