@@ -257,7 +257,7 @@ async def test_the_logs_of_several_nodes_obey_what_is_set_for_all(nodes: Broker)
         for node, client in ((1, first), (2, second)):
             code, message = await alter(client, BROKER, str(node), *sets(message_max_bytes=700))
             assert error_codes.INVALID_REQUEST == code
-            assert "set it for all of them" in message
+            assert "set it for all nodes" in message
 
         await put(second, BROKER, "", message_max_bytes=700)
 

@@ -33,6 +33,7 @@ from ...protocol._wire import REQUEST_ELEMENTS_MAX
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 PROTOCOL_MAP = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
+OFFSETS_PARTITIONS = 50
 GZIP_LEVELS = (-1, 1, 2, 3, 4, 5, 6, 7, 8, 9)
 COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
@@ -211,7 +212,7 @@ NO_EFFECT: tuple[Row, ...] = (
     ("offsets.commit.timeout.ms", INT, 5000, FROM_1),
     ("offsets.load.buffer.size", INT, 5_242_880, FROM_1),
     ("offsets.topic.compression.codec", INT, 0, None),
-    ("offsets.topic.num.partitions", INT, 50, FROM_1),
+    ("offsets.topic.num.partitions", INT, OFFSETS_PARTITIONS, FROM_1),
     ("offsets.topic.replication.factor", SHORT, 3, FROM_1),
     ("offsets.topic.segment.bytes", INT, 104_857_600, FROM_1),
     ("process.roles", LIST, ("broker", "controller"), ("broker", "controller")),

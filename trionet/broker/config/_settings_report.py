@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from ...protocol._config_types import Value, value_text
-from ..groups._offsets_partition import PARTITIONS
 from ._broker_config import BrokerConfig
+from ._broker_keys import OFFSETS_PARTITIONS
 
 logger = logging.getLogger("trionet.broker")
 
@@ -21,7 +21,7 @@ _NOT_SIMULATED: Mapping[str, Value] = MappingProxyType(
     {
         "auto.leader.rebalance.enable": False,
         "leader.imbalance.check.interval.seconds": None,
-        "offsets.topic.num.partitions": PARTITIONS,
+        "offsets.topic.num.partitions": OFFSETS_PARTITIONS,
         "offsets.topic.replication.factor": None,
         "replica.selector.class": None,
     }

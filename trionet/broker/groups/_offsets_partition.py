@@ -10,8 +10,10 @@ from functools import lru_cache
 from operator import mul
 from typing import Final
 
-PARTITIONS: Final = 50
-"""As many as ``offsets.topic.num.partitions`` is in Kafka if nobody sets it."""
+from ..config._broker_keys import OFFSETS_PARTITIONS
+
+PARTITIONS: Final = OFFSETS_PARTITIONS
+"""The default of ``offsets.topic.num.partitions``, whatever that is set to."""
 
 _CACHED_MAX: Final = 10_000
 # Longer ids are nobody's, and would be kept by the cache.

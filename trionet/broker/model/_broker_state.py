@@ -17,6 +17,7 @@ from ...protocol import error_codes
 from ..config._dynamic_config import DynamicConfig
 from ..groups._group_coordinator import GroupCoordinator
 from ..log import Log
+from ._broker_registration import BrokerRegistration
 from ._cluster import Cluster
 from ._fetch_sessions import FetchSessionCache
 from ._leadership import PartitionRegistration
@@ -62,6 +63,7 @@ class BrokerState:
         now_ms: the time of record timestamps, in ms since the epoch.
         fetch_sessions: incremental fetch sessions.
         groups: the groups that this node coordinates.
+        registration: what the cluster knows of the node.
         conversions: counts of converted records.
         request_log_topic: the topic of the request log; None without one.
     """
@@ -98,7 +100,7 @@ class BrokerState:
         self.has_replicas = len(cluster.leadership.nodes) > 1
         self.is_in_memory = cluster.is_in_memory
         self.request_log_topic: RequestLogTopic | None = None
-        self._advertised: dict[str, Endpoint] = {}
+        self.registration = BrokerRegistration(self.node_id, self.rack, self.groups)
         self._logs = cluster.folder.logs
 
     def reset_fetch_sessions(self) -> None:
@@ -118,22 +120,13 @@ class BrokerState:
         """Set the bound addresses, and derive the advertised ones."""
         for bound in endpoints:
             advertised = self.config.advertised(bound.listener_name)
-            self._advertised[bound.listener_name] = (
+            self.registration.advertise(
                 advertised if advertised.port else advertised.with_port(bound.port)
             )
 
-    @property
-    def has_addresses(self) -> bool:
-        """Whether the node has ever listened."""
-        return bool(self._advertised)
-
-    def advertised(self, listener_name: str) -> Endpoint:
-        """The address advertised to clients of a listener."""
-        return self._advertised[listener_name]
-
     def addresses(
         self, listener_name: str, nodes: Iterable[int]
-    ) -> list[tuple[BrokerState, Endpoint]]:
+    ) -> list[tuple[BrokerRegistration, Endpoint]]:
         """The live ones of these nodes, with their addresses for clients of a listener."""
         live = self.cluster.live_nodes()
         return [(node, node.advertised(listener_name)) for node in live if node.node_id in nodes]

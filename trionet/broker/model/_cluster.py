@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import trio
 
@@ -32,6 +32,7 @@ from ...net._network import SYSTEM, Network
 from ...protocol import error_codes
 from ..config._alterations import Change
 from ..config._broker_config import BrokerConfig
+from ..config._dynamic_config_store import BrokerConfigs
 from ..config._logger_levels import BrokerLoggers
 from ..config._topic_keys import check_topic_overrides, topic_config, topic_keys_not_applied
 from ..groups._group_store import GroupStore
@@ -40,22 +41,18 @@ from ..log import Log, LogConfig, LogFolder
 from ..log.recovery._missing_records import MissingRecordsError
 from ..storage._database import DATABASE_NAME, Database, DatabaseError
 from ..storage._storage_errors import storage_errors
-from ._leadership import NO_LEADER, Leadership
+from ._broker_registration import BrokerRegistration
+from ._elections import Elections
+from ._leadership import Leadership
 from ._producer_ids import ProducerIds
 from ._purgatory import Purgatory
 from ._topic_registry import TopicRegistry
 from ._topic_store import Topic
 
 if TYPE_CHECKING:
-    from ..config._dynamic_config_store import BrokerConfigs
-    from ..groups._group_coordinator import GroupCoordinator
     from ..security._scram_credentials import ScramCredentials
-    from ._broker_state import BrokerState
 
 logger = logging.getLogger("trionet.broker")
-
-ELECTIONS_AT_ONCE: Final = 40
-"""How many partitions begin an epoch concurrently; between batches other tasks run."""
 
 
 class Cluster:
@@ -77,7 +74,8 @@ class Cluster:
         coordinators: the leaders of the partitions of ``__consumer_offsets``, which coordinate
             groups.
         group_store: the stored state of consumer groups.
-        nodes: all nodes, by id.
+        nodes: all nodes, by id; each is registered when its state has been created.
+        elections: moves leaders.
         unflushed: logs that were appended to since the last background flush.
     """
 
@@ -112,12 +110,20 @@ class Cluster:
         ):
             self.coordinators.add(number, replicas)
         self.group_store = GroupStore(database)
-        self.nodes: dict[int, BrokerState] = {}
+        self.nodes: dict[int, BrokerRegistration] = {}
         self.id = folder.cluster_id
         self.is_in_memory = not folder.directory.is_durable
         self.unflushed: dict[Log, None] = {}
         self._changing_topics = trio.Lock()
         self._logs = folder.logs
+        self.elections = Elections(
+            leadership,
+            self.coordinators,
+            self.nodes,
+            self._logs,
+            self.purgatory,
+            self._changing_topics,
+        )
 
     def now_ms(self) -> int:
         """The time of record timestamps and responses, in ms since the epoch."""
@@ -144,22 +150,17 @@ class Cluster:
 
     # Nodes.
 
-    def live_nodes(self) -> list[BrokerState]:
+    def live_nodes(self) -> list[BrokerRegistration]:
         """The nodes that are advertised to clients."""
         return [
-            state
-            for id, state in self.nodes.items()
-            if state.has_addresses and self.leadership.is_live(id)
+            node
+            for id, node in self.nodes.items()
+            if node.has_addresses and self.leadership.is_live(id)
         ]
 
     def coordinator_of(self, group_id: str) -> int:
         """The node that coordinates a group, or NO_LEADER."""
         return self.coordinators[partition_of(group_id)].leader
-
-    def groups_of(self, group_id: str) -> GroupCoordinator | None:
-        """The GroupCoordinator of a group; None while the group has no coordinator."""
-        state = self.nodes.get(self.coordinator_of(group_id))
-        return None if state is None else state.groups
 
     # Topics.
 
@@ -180,7 +181,7 @@ class Cluster:
                 topic = await self.topics.create(name, **settings)
                 failure: OSError | None = None
                 try:
-                    await self._install_leaders(await self._create_logs(topic))
+                    await self.elections.install_leaders(await self._create_logs(topic))
                 except OSError as error:
                     failure = error
                 if failure is not None:
@@ -245,7 +246,7 @@ class Cluster:
                 assert before is not None, "grow() raises for a topic that does not exist"
                 failure: OSError | None = None
                 try:
-                    await self._install_leaders(await self._create_logs(topic))
+                    await self.elections.install_leaders(await self._create_logs(topic))
                 except OSError as error:
                     failure = error
                 if failure is not None:
@@ -366,7 +367,7 @@ class Cluster:
                 folder,
             )
         begun = [key for topic in topics.values() for key in await self._create_logs(topic)]
-        await self._install_leaders(begun)
+        await self.elections.install_leaders(begun)
         if pending_folders:
             await self._settle([each.id for each, _ in pending_folders])
 
@@ -416,81 +417,6 @@ class Cluster:
                 begun.append(key)
         return begun
 
-    # Elections. Each is complete or was not begun: a cancelled one is finished first, which takes
-    # a few fsyncs at most.
-
-    async def move_leader(self, topic: str, partition: int, node: int) -> None:
-        """Make a node the leader of a partition.
-
-        Raises:
-            ValueError: there is no such partition, or the node cannot become its leader.
-        """
-        async with self._changing_topics:
-            if self.leadership.move((topic, partition), node):
-                await self._install_leaders([(topic, partition)])
-
-    async def move_coordinator(self, group_id: str, node: int) -> None:
-        """Make a node the coordinator of a group, and of all groups of the same partition.
-
-        Raises:
-            ValueError: the node does not exist, or is stopped.
-        """
-        async with self._changing_topics:
-            self.coordinators.move(partition_of(group_id), node)
-            self._hand_over_groups()
-
-    async def node_started(self, node: int) -> None:
-        """Elect a node that now listens, wherever there is no leader."""
-        async with self._changing_topics:
-            self.coordinators.start(node)
-            self._hand_over_groups()
-            await self._install_leaders(self.leadership.start(node))
-
-    async def node_stops(self, node: int) -> None:
-        """Elect other leaders, where there are any, before a node stops listening."""
-        async with self._changing_topics:
-            self.coordinators.stop(node)
-            self._hand_over_groups()
-            await self._install_leaders(self.leadership.stop(node))
-
-    async def elect_preferred_leaders(self) -> None:
-        """Make the first replica of every partition its leader, where that node is live."""
-        async with self._changing_topics:
-            self.coordinators.elect_preferred()
-            self._hand_over_groups()
-            await self._install_leaders(self.leadership.elect_preferred())
-
-    def _hand_over_groups(self) -> None:
-        for state in self.nodes.values():
-            state.groups.hand_over(self.groups_of)
-
-    async def _install_leaders(self, keys: Iterable[tuple[str, int]]) -> None:
-        """Install elected leaders, and complete the requests waiting on their partitions.
-
-        The steps, in this order:
-
-        1. No node leads the partitions: appends fail with NOT_LEADER_OR_FOLLOWER.
-        2. The new epochs are synced to disk, so that no record is ever written in an epoch that a
-           power failure could give to another leader.
-        3. The new leader accepts requests; those waiting on the old one complete with an error.
-
-        Between 1 and 3 of one batch there is no cancellation: a partition left at step 1 would
-        have no leader for good.
-        """
-        logs = {key: log for key in keys if (log := self._logs.get(key)) is not None}
-        for log in logs.values():
-            log.leader_id = NO_LEADER
-        elected = list(logs)
-        for first in range(0, len(elected), ELECTIONS_AT_ONCE):
-            some = elected[first : first + ELECTIONS_AT_ONCE]
-            with trio.CancelScope(shield=True):
-                async with trio.open_nursery() as nursery:
-                    for key in some:
-                        nursery.start_soon(_begin_epoch, logs[key], self.leadership[key].epoch)
-            for key in some:
-                logs[key].leader_id = self.leadership[key].leader
-                self.purgatory.complete_all(logs[key])
-
 
 def _report_topic(topic: Topic, before: Mapping[str, str]) -> None:
     """Log which settings of a topic were accepted but have no effect."""
@@ -498,10 +424,3 @@ def _report_topic(topic: Topic, before: Mapping[str, str]) -> None:
     ignored = [each for each in topic_keys_not_applied(topic.configs) if each not in reported]
     if ignored:
         logger.warning("topic %s: not applied by this version: %s", topic.name, ", ".join(ignored))
-
-
-async def _begin_epoch(log: Log, epoch: int) -> None:
-    try:
-        await log.begin_epoch(epoch)
-    except ApiError as error:
-        logger.warning("%s-%d: leader epoch %d: %s", log.topic, log.partition, epoch, error)

@@ -130,7 +130,9 @@ class Broker:
         Comma-separated, for a client's ``bootstrap.servers``.
         """
         name = self.endpoints[0].listener_name
-        return ",".join(node.state.advertised(name).address for node in self._nodes.values())
+        return ",".join(
+            node.state.registration.advertised(name).address for node in self._nodes.values()
+        )
 
     @property
     def config(self) -> BrokerConfig:
@@ -199,7 +201,7 @@ class Broker:
 
         Cancellation: the leader has moved, or has not.
         """
-        await self._cluster.move_leader(topic, partition, node)
+        await self._cluster.elections.move_leader(topic, partition, node)
 
     async def move_coordinator(self, group: str, node: int) -> None:
         """Make a node the coordinator of a group, and of all groups of the same partition.
@@ -212,7 +214,7 @@ class Broker:
 
         Cancellation: the coordinator has moved, or has not.
         """
-        await self._cluster.move_coordinator(group, node)
+        await self._cluster.elections.move_coordinator(group, node)
 
     async def elect_preferred_leaders(self) -> None:
         """Make the first replica of every partition its leader, if that node is running.
@@ -222,7 +224,7 @@ class Broker:
 
         Cancellation: all leaders have moved, or none.
         """
-        await self._cluster.elect_preferred_leaders()
+        await self._cluster.elections.elect_preferred_leaders()
 
     async def stop(self, node: int) -> None:
         """Stop a node: move its leaderships, then close its listeners and connections.
@@ -240,7 +242,7 @@ class Broker:
         async with self._changing_nodes:
             if not self._cluster.leadership.is_live(node):
                 return
-            await self._cluster.node_stops(node)
+            await self._cluster.elections.node_stops(node)
             try:
                 await running.stop(STOP_GRACE_SECONDS)
             finally:
@@ -271,7 +273,7 @@ class Broker:
                 raise
             # Shielded, since the node already serves. Bounded: it only syncs files.
             with trio.CancelScope(shield=True):
-                await self._cluster.node_started(node)
+                await self._cluster.elections.node_started(node)
 
     def _node(self, id: int) -> Node:
         node = self._nodes.get(id)
@@ -379,13 +381,13 @@ async def open_broker(
         log = _keep_recent_log_lines(config, last)
         report_settings(config, nodes=brokers)
         async with AsyncExitStack() as stack:
-            cluster, recorders = await _open_cluster(configs, stack, network, disk)
+            cluster, states, recorders = await _open_cluster(configs, stack, network, disk)
             last.callback(cluster.release_logs)
             monitor = stack.enter_context(LoopMonitor())
             context = NodeContext(principal_builder, monitor, log)
             nodes = [
-                Node(state, served_apis(state), recorders.get(node_id), context)
-                for node_id, state in cluster.nodes.items()
+                Node(state, served_apis(state), recorders.get(state.node_id), context)
+                for state in states
             ]
             start_upkeep(cluster.nursery, cluster, [node.apis for node in nodes])
             for node in nodes:
@@ -443,7 +445,7 @@ def _keep_recent_log_lines(config: BrokerConfig, stack: ExitStack) -> LogRing | 
 
 async def _open_cluster(
     configs: Sequence[BrokerConfig], stack: AsyncExitStack, network: Network, disk: Disk
-) -> tuple[Cluster, dict[int, RequestRecorder]]:
+) -> tuple[Cluster, list[BrokerState], dict[int, RequestRecorder]]:
     config = configs[0]
     directory: Directory
     if config.log_dir is None:
@@ -473,14 +475,15 @@ async def _open_cluster(
     altered.register(config.node_id, LogReconfiguration(cluster, settings[0]))
     stack.callback(cluster.loggers.restore)
     await cluster.open_logs()
-    for each in settings:
-        state = cluster.nodes[each.static.node_id] = BrokerState(cluster, each)
+    states = [BrokerState(cluster, each) for each in settings]
+    for state in states:
+        cluster.nodes[state.node_id] = state.registration
         await state.groups.load()
-    logs = await open_request_log(cluster)
+    logs = await open_request_log(cluster, states)
     for log in logs.values():
         after_tasks.callback(log.close)
         nursery.start_soon(log.run, name="request-log")
-    return cluster, {node_id: log.recorder for node_id, log in logs.items()}
+    return cluster, states, {node_id: log.recorder for node_id, log in logs.items()}
 
 
 async def _stop(cluster: Cluster, nodes: Sequence[Node]) -> None:

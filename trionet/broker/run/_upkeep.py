@@ -40,8 +40,8 @@ def start_upkeep(nursery: trio.Nursery, cluster: Cluster, apis: Iterable[Apis]) 
     config = cluster.config
     nursery.start_soon(cluster.purgatory.run, name="delayed-operations")
     nursery.start_soon(cluster.group_store.run, name="group-store")
-    for state in cluster.nodes.values():
-        nursery.start_soon(state.groups.run, name="group-timers")
+    for node in cluster.nodes.values():
+        nursery.start_soon(node.groups.run, name="group-timers")
     if not cluster.network.is_virtual:
         for each in apis:
             nursery.start_soon(load_codecs, each, name="codecs")
@@ -154,8 +154,8 @@ async def _expire_producers(cluster: Cluster) -> None:
 
 
 async def _expire_offsets(cluster: Cluster) -> None:
-    for state in cluster.nodes.values():
-        state.groups.expire_offsets(cluster.config.integer("offsets.retention.minutes") * 60_000)
+    for node in cluster.nodes.values():
+        node.groups.expire_offsets(cluster.config.integer("offsets.retention.minutes") * 60_000)
     await trio.lowlevel.checkpoint()
 
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterable
 from itertools import count as counting
 from typing import Final
 
@@ -137,7 +138,9 @@ def statistics(recorders: list[RequestRecorder]) -> RequestLogStatistics:
     )
 
 
-async def open_request_log(cluster: Cluster) -> dict[int, RequestLog]:
+async def open_request_log(
+    cluster: Cluster, states: Iterable[BrokerState]
+) -> dict[int, RequestLog]:
     """Create the topic if needed, and the request log of every node.
 
     Returns:
@@ -155,9 +158,7 @@ async def open_request_log(cluster: Cluster) -> dict[int, RequestLog]:
             await cluster.create_topic(settings.topic, partitions=settings.partitions)
         except ApiError as error:
             raise ConfigError(f"{TOPIC} = {settings.topic!r}: {error.message}") from error
-    return {
-        node_id: RequestLog(cluster, state, settings) for node_id, state in cluster.nodes.items()
-    }
+    return {state.node_id: RequestLog(cluster, state, settings) for state in states}
 
 
 class RequestLog:
