@@ -60,7 +60,7 @@ async def test_a_wrong_setting_is_an_error_before_anything_is_opened(tmp_path: P
     data = tmp_path / "data"
 
     with nothing_left_behind(), pytest.raises(ConfigError, match=r"nearest.*is num\.partitions"):
-        async with open_broker(log_dirs=str(data), num_partition=3):
+        async with open_broker({"num.partition": 3}, log_dirs=str(data)):
             pass
 
     assert [] == os.listdir(tmp_path)

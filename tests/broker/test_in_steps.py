@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from trionet._util._off_loop import OFF_LOOP_BYTES
-from trionet.broker.storage._in_steps import AT_A_TIME, in_steps
+from trionet.broker.storage._record_conversion import AT_A_TIME, in_steps
 from trionet.protocol.records._steps import Steps, Work
 
 

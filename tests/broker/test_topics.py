@@ -169,7 +169,11 @@ async def test_checking_a_topic_makes_none(registry: TopicRegistry) -> None:
         ({"name": "there", "partitions": 0}, "TOPIC_ALREADY_EXISTS", "topic there"),
         ({"name": "a_b"}, "INVALID_TOPIC_EXCEPTION", "topic a_b collides with topic a.b: '.' and"),
         ({"name": "a b"}, "INVALID_TOPIC_EXCEPTION", "invalid topic name 'a b'; allowed: 1 to 249"),
-        ({"name": "__cluster_metadata"}, "INVALID_REQUEST", "topic name __cluster_metadata is reserved"),
+        (
+            {"name": "__cluster_metadata"},
+            "INVALID_REQUEST",
+            "topic name __cluster_metadata is reserved",
+        ),
         ({"partitions": 0}, "INVALID_PARTITIONS", "0 partitions are not allowed; allowed: 1 or"),
         ({"partitions": -2}, "INVALID_PARTITIONS", "-2 partitions are not allowed"),
         ({"partitions": PARTITIONS_MAX + 1}, "POLICY_VIOLATION", "10001 partitions are too many"),

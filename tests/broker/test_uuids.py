@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from trionet.broker.model._uuids import new_uuid
+from trionet.broker.model._topic_store import new_uuid
 from trionet.protocol._uuids import uuid_text
 
 

@@ -266,7 +266,7 @@ async def test_a_fetch_of_many_partitions_misses_nothing_that_comes_while_it_rea
 ) -> None:
     """Whatever comes in its pauses, however often it reads again for that."""
     await create_topic(client, "t", partitions=MANY)
-    turns, now_ms = broker._apis.long_calls.line, broker._cluster.now_ms()
+    turns, now_ms = broker._apis.long_calls.scheduler.line, broker._cluster.now_ms()
     wanted = READS_MAX * ceil(MANY / READ_AT_ONCE) * changing
     request = fetch_request(
         {"t": dict.fromkeys(range(MANY), 0)},

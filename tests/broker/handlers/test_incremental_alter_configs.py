@@ -170,7 +170,7 @@ async def test_one_brokers_setting_wins_over_that_of_all(client: Client, broker:
 
 async def test_a_list_of_a_broker_begins_with_kafkas_default() -> None:
     async with (
-        open_broker(log_cleanup_policy="compact") as broker,
+        open_broker({"log.cleanup.policy": "compact"}) as broker,
         connect(broker.bootstrap_servers) as client,
     ):
         await alter(client, BROKER, "1", ("log.cleanup.policy", APPEND, "compact"))

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable
-from typing import Any, Final, Protocol, TypeVar, cast
+from functools import partial
+from typing import Any, Final, TypeVar, cast
 
 import trio
 
@@ -30,15 +31,27 @@ QUICK_ELEMENTS: Final = 1000
 STEP_SECONDS: Final = 0.001
 
 
-class LongResponses(Protocol):
-    """Runs long calls; see :class:`._long_calls.LongCalls`."""
+class LongCallScheduler:
+    """What calls need of :class:`._long_calls.LongCalls`, which creates it.
 
-    clock: Callable[[], float]
-    line: trio.Lock
+    Args:
+        clock: the clock that limits steps, in seconds.
+        start: runs a call in a task of its own; its second argument returns the response.
 
-    def start(self, call: Call, work: Callable[[], Awaitable[Any]], /) -> None: ...
+    Attributes:
+        line: a lock taken for each step, so that long calls take turns.
+    """
 
-    def respond(self, call: Call, message: Any, /) -> None: ...
+    __slots__ = ("clock", "line", "start")
+
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        start: Callable[[Call, Callable[[], Awaitable[Any]]], None],
+    ) -> None:
+        self.clock = clock
+        self.start = start
+        self.line = trio.Lock()
 
 
 class Call:
@@ -52,7 +65,7 @@ class Call:
         counts: counts the response and the errors in it.
         has_errors: whether the response must be searched for errors; a handler that counts its
             own errors sets it when there is one.
-        long_calls: runs the call if it turns out to be long.
+        scheduler: runs the call in steps if it turns out to be long.
         only_responds: the call has no effect besides its response, which need not be computed for
             a client that has disconnected.
         is_long: the call runs in steps in a task of its own; its handler must :meth:`pause`.
@@ -61,6 +74,7 @@ class Call:
     """
 
     __slots__ = (
+        "_divert",
         "_pause_at",
         "client_id",
         "codec",
@@ -69,10 +83,10 @@ class Call:
         "errors",
         "has_errors",
         "is_long",
-        "long_calls",
         "needs_lists",
         "only_responds",
         "request",
+        "scheduler",
     )
 
     def __init__(
@@ -82,7 +96,7 @@ class Call:
         client_id: str | None,
         request: Request,
         counts: RouteCounts,
-        long_calls: LongResponses,
+        scheduler: LongCallScheduler,
         only_responds: bool = False,
     ) -> None:
         self.codec = codec
@@ -91,12 +105,13 @@ class Call:
         self.request = request
         self.counts = counts
         self.has_errors = counts.looks_for_errors
-        self.long_calls = long_calls
+        self.scheduler = scheduler
         self.only_responds = only_responds
         self.is_long = False
         self.needs_lists = False
         self.errors: list[int] | None = None
         self._pause_at = 0.0
+        self._divert: Callable[[Any], None] | None = None
 
     @property
     def version(self) -> int:
@@ -111,7 +126,7 @@ class Call:
 
     def continue_as_long_call(self, work: Callable[[], Awaitable[Any]]) -> None:
         """Continue the call in steps; ``work`` returns its response."""
-        self.long_calls.start(self, work)
+        self.scheduler.start(self, work)
 
     def expect(self, count: int) -> None:
         """Declare how many elements the handler will process, before it has any effect.
@@ -148,7 +163,7 @@ class Call:
 
     def must_pause(self) -> bool:
         """Whether a long call has computed for a full step and should :meth:`pause`."""
-        return self.is_long and self.long_calls.clock() >= self._pause_at
+        return self.is_long and self.scheduler.clock() >= self._pause_at
 
     async def pause(self) -> None:
         """Yield to other tasks. Always a checkpoint.
@@ -161,12 +176,12 @@ class Call:
             return
         # Queued behind the other long calls, so that only one of them computes per iteration of
         # the loop.
-        long_calls = self.long_calls
-        async with long_calls.line:
+        scheduler = self.scheduler
+        async with scheduler.line:
             await trio.lowlevel.checkpoint()
         if self.only_responds and self.client_has_left:
             raise Abandoned
-        self._pause_at = long_calls.clock() + STEP_SECONDS
+        self._pause_at = scheduler.clock() + STEP_SECONDS
 
     async def run_with_pauses(self, work: Generator[None, None, T]) -> T:
         """Run a generator that yields at every element, with pauses; return its result."""
@@ -223,8 +238,10 @@ class Call:
 
     def respond(self, message: Any) -> None:
         """Respond to a delayed call; if its connection has closed it is only counted."""
-        if self.is_long and not self.needs_lists:
-            self.long_calls.respond(self, message)
+        if self._divert is not None:
+            self._divert(message)
+        elif self.is_long and not self.needs_lists:
+            self.scheduler.start(self, partial(_returned, message))
         elif self.request.channel.is_open:
             self.request.respond(self.encode(message))
         else:
@@ -240,7 +257,30 @@ class Call:
 
     def end(self, response: NoOp | CloseConnection) -> None:
         """End a delayed call without a response message."""
-        self.request.respond(response)
+        if self._divert is not None:
+            self._divert(response)
+        else:
+            self.request.respond(response)
+
+    def diverted(self, divert: Callable[[Any], None]) -> Call:
+        """Return a copy whose delayed response is passed to a function, for tests.
+
+        Args:
+            divert: called with the response message, or with how the call ends without one.
+        """
+        copy = Call(
+            self.codec,
+            self.correlation_id,
+            self.client_id,
+            self.request,
+            self.counts,
+            self.scheduler,
+            self.only_responds,
+        )
+        copy.is_long = self.is_long
+        copy.needs_lists = self.needs_lists
+        copy._divert = divert
+        return copy
 
     def fail(self, error: Exception) -> None:
         """End a delayed call after an internal error, which closes its connection."""
@@ -262,32 +302,7 @@ class Abandoned(Exception):
     """Raised in a long call whose client has disconnected."""
 
 
-class DivertedCall(Call):
-    """A call whose delayed response is passed to a function instead of the client (for tests).
-
-    Args:
-        call: the original call.
-        divert: called with the response message, or with how the call ends without one.
-    """
-
-    __slots__ = ("_divert",)
-
-    def __init__(self, call: Call, divert: Callable[[Any], None]) -> None:
-        super().__init__(
-            call.codec,
-            call.correlation_id,
-            call.client_id,
-            call.request,
-            call.counts,
-            call.long_calls,
-            call.only_responds,
-        )
-        self.is_long = call.is_long
-        self.needs_lists = call.needs_lists
-        self._divert = divert
-
-    def respond(self, message: Any) -> None:
-        self._divert(message)
-
-    def end(self, response: NoOp | CloseConnection) -> None:
-        self._divert(response)
+async def _returned(message: Any) -> Any:
+    """The work of a long call whose response message exists already."""
+    await trio.lowlevel.checkpoint()
+    return message

@@ -151,6 +151,7 @@ class Apis:
         ]
         self._never_wait = frozenset(key for key, api in self._apis.items() if api.never_waits)
         self.long_calls = long_calls
+        self._scheduler = long_calls.scheduler
         self._elements_max = elements_max
         self._routes: dict[tuple[int, int], _Route] = {}
         self.counts = RequestCounts(api_keys.name_of(key) for key in self._apis)
@@ -208,7 +209,7 @@ class Apis:
             client_id,
             request,
             counts,
-            self.long_calls,
+            self._scheduler,
             route.only_responds,
         )
 
@@ -257,7 +258,7 @@ class Apis:
             codec = lookup(key, 0)
             assert codec is not None
             counts = self.counts.route(api_keys.name_of(key), 0)
-            call = Call(codec, correlation_id, None, request, counts, self.long_calls)
+            call = Call(codec, correlation_id, None, request, counts, self._scheduler)
             return call.encode(self.advertised.response(None, 0))
         api = self._apis.get(key)
         served = f"{api.min_version} to {api.max_version}" if api else "none"

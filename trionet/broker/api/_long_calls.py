@@ -32,7 +32,7 @@ from ...net.wire._transmission import Chunk, Outgoing, outgoing
 from ...protocol._header import encode_response_header, frame, join_small
 from ...protocol._stepping import stepping
 from ...server._request_channel import CloseConnection, NoOp
-from ._call import Abandoned, Call
+from ._call import Abandoned, Call, LongCallScheduler
 from ._response_errors import find_errors
 
 logger = logging.getLogger("trionet.broker")
@@ -60,17 +60,16 @@ class LongCalls:
         is_virtual: use a simulated clock, so that nothing depends on the speed of the machine.
 
     Attributes:
-        clock: the clock that limits steps, in seconds.
-        line: a lock taken for each step, so that calls take turns.
+        scheduler: the part of it that calls use.
     """
 
     def __init__(
         self, nursery: trio.Nursery, response_bytes_max: int, *, is_virtual: bool = False
     ) -> None:
-        self.clock = _ticks() if is_virtual else time.perf_counter
+        clock = _ticks() if is_virtual else time.perf_counter
+        self.scheduler = LongCallScheduler(clock, self.start)
         self._nursery = nursery
         self._response_bytes_max = response_bytes_max
-        self.line = trio.Lock()
         self._responders = trio.CapacityLimiter(AT_A_TIME)
         self._others = trio.CapacityLimiter(AT_A_TIME)
         self._responding: set[trio.CancelScope] = set()
@@ -85,15 +84,6 @@ class LongCalls:
         """Run a call in a task of its own; ``work`` returns its response."""
         call.is_long = True
         self._nursery.start_soon(self._run, call, work, name=f"long {call.codec.name}")
-
-    def respond(self, call: Call, message: Any) -> None:
-        """Encode and send the response of a long call that was delayed."""
-
-        async def give() -> Any:
-            await trio.lowlevel.checkpoint()
-            return message
-
-        self.start(call, give)
 
     def stop(self) -> None:
         """Cancel the calls that only respond, and from now on each new one."""

@@ -14,7 +14,7 @@ logger = logging.getLogger("trionet.broker")
 
 
 # Without effect on a single node, but applied with several.
-_OF_SEVERAL = ("min.insync.replicas",)
+EFFECTIVE_WITH_SEVERAL = ("min.insync.replicas",)
 
 # Not applied with several nodes either. The value describes the actual behavior; None if none does.
 _NOT_SIMULATED: Mapping[str, Value] = MappingProxyType(
@@ -56,7 +56,7 @@ def _without_effect(config: BrokerConfig, nodes: int) -> tuple[tuple[str, ...], 
     """Return the keys that are ignored, and the settings that are not applied."""
     if nodes == 1:
         return config.without_effect, config.not_applied
-    ignored = [key for key in config.without_effect if key not in _OF_SEVERAL]
+    ignored = [key for key in config.without_effect if key not in EFFECTIVE_WITH_SEVERAL]
     not_simulated = [
         f"{key}={value_text(config.originals[key])}"
         for key in ignored

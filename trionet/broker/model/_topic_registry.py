@@ -33,8 +33,7 @@ from ..config._topic_keys import check_topic_overrides, topic_config
 from ..storage._database import Database, damaged
 from . import _topic_store as topic_store
 from ._leadership import Leadership, Replicas
-from ._topic_store import PendingFolders, Topic
-from ._uuids import new_uuid
+from ._topic_store import PendingFolders, Topic, new_uuid
 
 NAME_LENGTH_MAX = 249
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import attrs
 
+from ...net._network import SYSTEM
 from ...protocol._uuids import uuid_text
 from ._leadership import Replicas
-from ._uuids import new_uuid
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -163,3 +163,17 @@ def delete(connection: Connection, topic: Topic) -> None:
     connection.execute("DELETE FROM topic WHERE id = ?", (topic.id,))
     # In the same transaction, so that no crash leaves them to a later topic of this name.
     connection.execute("DELETE FROM committed_offset WHERE topic = ?", (topic.name,))
+
+
+def new_uuid(rng: random.Random = SYSTEM.chance) -> bytes:
+    """Return a random version 4 UUID (Kafka: Uuid.randomUuid).
+
+    Like Kafka, skips ids whose text begins with a hyphen, which tools would take for an option.
+    Kafka's reserved ids are not of version 4.
+    """
+    while True:
+        drawn = bytearray(rng.randbytes(16))
+        drawn[6] = drawn[6] & 0x0F | 0x40
+        drawn[8] = drawn[8] & 0x3F | 0x80
+        if not uuid_text(drawn).startswith("-"):
+            return bytes(drawn)

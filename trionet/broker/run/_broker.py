@@ -12,7 +12,7 @@ from contextlib import (
     asynccontextmanager,
     contextmanager,
 )
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack, final
 
 import attrs
 import trio
@@ -29,6 +29,7 @@ from ...server._socket_server import SocketServer
 from ..api._dispatch import Apis
 from ..config._broker_config import BrokerConfig
 from ..config._dynamic_config_store import BrokerConfigs
+from ..config._keywords import BrokerKeywords
 from ..config._settings_report import report_settings
 from ..log import Directory, MemoryDirectory, open_log_folder
 from ..model._broker_state import BrokerState
@@ -95,6 +96,7 @@ class BrokerStatistics:
     request_log: RequestLogStatistics | None = None
 
 
+@final
 class Broker:
     """A running broker, created by :func:`open_broker`.
 
@@ -106,7 +108,19 @@ class Broker:
         endpoints: the bound listeners of the first node.
     """
 
-    def __init__(self, cluster: Cluster, nodes: Sequence[Node], monitor: LoopMonitor) -> None:
+    endpoints: Sequence[Endpoint]
+    _cluster: Cluster
+    _nodes: dict[int, Node]
+    _state: BrokerState
+    _monitor: LoopMonitor
+    _changing_nodes: trio.Lock
+
+    def __init__(self) -> None:
+        raise TypeError("create a broker with trionet.open_broker()")
+
+    @classmethod
+    def _create(cls, cluster: Cluster, nodes: Sequence[Node], monitor: LoopMonitor) -> Broker:
+        self = cls.__new__(cls)
         first = nodes[0]
         self.endpoints = first.endpoints
         self._cluster = cluster
@@ -114,6 +128,7 @@ class Broker:
         self._state = first.state
         self._monitor = monitor
         self._changing_nodes = trio.Lock()
+        return self
 
     @property
     def _apis(self) -> Apis:
@@ -337,7 +352,7 @@ async def open_broker(
     principal_builder: PrincipalBuilder | None = None,
     network: Network = SYSTEM,
     disk: Disk = SYSTEM_DISK,
-    **keywords: object,
+    **keywords: Unpack[BrokerKeywords],
 ) -> AsyncIterator[Broker]:
     """Run a broker for the duration of the block.
 
@@ -395,7 +410,7 @@ async def open_broker(
                 await cluster.nursery.start(node.run, name=f"node {node.state.node_id}")
             stack.push_async_callback(_stop, cluster, nodes)
             with caller.block():
-                yield Broker(cluster, nodes, monitor)
+                yield Broker._create(cluster, nodes, monitor)  # noqa: SLF001
 
 
 def _with_replicas(config: BrokerConfig, brokers: int) -> BrokerConfig:

@@ -8,17 +8,31 @@ steps.
 
 from __future__ import annotations
 
+from typing import Final, TypeVar
+
+import trio
+
 from ..._util._off_loop import OFF_LOOP_BYTES, off_loop
 from ...errors import ApiError, UnsupportedVersionError, WireFormatError
 from ...net.wire._transmission import FileRange
 from ...protocol import error_codes
 from ...protocol.records._batch import read_header
+from ...protocol.records._steps import Steps, Work
 from ...protocol.records.message_sets._conversion import DownConverted, down_steps, up_steps
 from ...protocol.records.message_sets._message_set import MAGIC_AT, MAGICS, read_message_header
 from ..log.files._directory import Buffer
 from ..log.segments._log_config import LogConfig
-from ._in_steps import in_steps
 from ._storage_errors import storage_errors
+
+#: How many computations run concurrently; further ones are queued. Each adds a step of less than a
+#: millisecond to every pass of the loop, and each holds memory.
+AT_A_TIME: Final = 3
+
+_conversions: Final[trio.lowlevel.RunVar[trio.CapacityLimiter]] = trio.lowlevel.RunVar(
+    "record_conversions"
+)
+
+T = TypeVar("T")
 
 
 def is_message_set(records: Buffer | None) -> bool:
@@ -85,3 +99,44 @@ async def to_message_set(
         raise ApiError(error_codes.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from error
     except WireFormatError as error:
         raise ApiError(error_codes.CORRUPT_MESSAGE, str(error)) from error
+
+
+async def in_steps(steps: Steps[T]) -> T:
+    """Run a computation in steps and return its result. A checkpoint after every step.
+
+    Calls that release the GIL run in a thread if they are large.
+
+    Raises:
+        BaseException: any exception of the computation.
+
+    Cancellation: between two steps, or after a call in a thread; the computation is closed.
+    """
+    async with _limiter():
+        try:
+            work = next(steps)
+            while True:
+                await trio.lowlevel.checkpoint()
+                try:
+                    made = await _make(work) if work is not None else None
+                except Exception as error:  # boundary: passed on into the computation
+                    work = steps.throw(error)
+                else:
+                    work = steps.send(made)
+        except StopIteration as stop:
+            result: T = stop.value
+            return result
+        finally:
+            steps.close()
+
+
+async def _make(work: Work) -> object:
+    return work.call() if work.size < OFF_LOOP_BYTES else await off_loop(*work)
+
+
+def _limiter() -> trio.CapacityLimiter:
+    try:
+        return _conversions.get()
+    except LookupError:
+        limiter = trio.CapacityLimiter(AT_A_TIME)
+        _conversions.set(limiter)
+        return limiter
