@@ -6,7 +6,7 @@ which all other tasks run. They do not occupy a handler, of which there are few:
 requests would stall all clients (as they can with Kafka's num.io.threads).
 
 The memory of a response is bounded while it is encoded, by ``response.max.bytes``: its elements are
-generated one by one and encoded immediately (:func:`.stepping.elements`).
+generated one by one and encoded immediately (:func:`trionet.protocol._stepping.elements`).
 
 A call that only responds is cancelled when its client disconnects or the broker stops. A call with
 effects always runs to its end: the client sent it, and might never learn that it did not happen.

@@ -12,7 +12,7 @@ from ._broker_keys import APPLIED
 PREFIX = "listener.name."
 
 MECHANISMS = frozenset(("GSSAPI", "OAUTHBEARER", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"))
-"""All mechanisms of Kafka; :data:`._listener_security.SUPPORTED` are those that a listener can enable."""
+"""All mechanisms of Kafka; :data:`.SUPPORTED` are those that a listener can enable."""
 
 _REAUTHENTICATION = "connections.max.reauth.ms"
 _JAAS = "sasl.jaas.config"

@@ -5,7 +5,7 @@ several Kafka brokers, with leaders that move, while no record may be lost or se
 
 The choice: everything stored exists once, here, and every node reads and writes the same logs.
 What distinguishes nodes (addresses, fetch sessions, the groups they coordinate) is in a
-:class:`~._broker_state.BrokerState` per node. So leadership is simulated and replication is not: an
+:class:`.BrokerState` per node. So leadership is simulated and replication is not: an
 election only changes which node accepts requests for a partition, and in which epoch.
 
 Rejected: a log per replica with real replication. It would multiply disk traffic and memory by
@@ -260,7 +260,7 @@ class Cluster:
         """Delete the records below ``offset``, and complete fetches waiting for the partition.
 
         Raises:
-            ApiError, OSError: as :meth:`._log.Log.delete_before`.
+            ApiError, OSError: as :meth:`.Log.delete_before`.
         """
         before = log.start_offset
         await log.delete_before(offset)

@@ -1,4 +1,4 @@
-"""Stores topics in the database: functions for transactions of :class:`._database.Database`."""
+"""Stores topics in the database: functions for transactions of :class:`.Database`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Topic:
         id: 16 bytes, never zero; a topic recreated under the same name has another id.
         partitions: number of partitions, numbered from 0.
         configs: its own validated settings, as strings; see
-            :func:`._topic_keys.topic_config`.
+            :func:`.topic_config`.
         replicas: the replicas of each partition; empty if all are on the first node only.
     """
 

@@ -368,7 +368,7 @@ async def open_broker(
             of ``ssl.principal.mapping.rules``.
         network: source of connections, time and randomness; pass a
             :class:`trionet.testing.MemoryNetwork` for virtual time.
-        disk: provides the data folders; pass a :class:`._disk.Disk` of your own for tests.
+        disk: provides the data folders; pass a :class:`trionet.broker.Disk` of your own for tests.
         keywords: the same settings with underscores, as in ``num_partitions=3``; they take
             precedence over ``settings``.
 

@@ -149,7 +149,7 @@ class Node:
         Args:
             make: builds it.
             group: the group of alterable keys that it depends on; see
-                :func:`._dynamic_keys.check_group`.
+                :func:`.check_group`.
 
         Raises:
             ConfigError: the settings that the broker was started with cannot be used.

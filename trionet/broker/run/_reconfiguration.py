@@ -5,7 +5,7 @@ The problem: a change must be accepted or rejected as a whole, although several 
 
 The choice: two phases. :meth:`prepare` does everything that can fail or wait, and returns a
 function; when all components are prepared and the change is stored, these functions apply it and
-cannot fail. :class:`.broker_configs.BrokerConfigs` drives both phases, one change at a time.
+cannot fail. :class:`.BrokerConfigs` drives both phases, one change at a time.
 
 Rejected: Kafka's way, which validates, applies component by component, and logs a component that
 fails while the others keep the change.
@@ -38,7 +38,7 @@ LOG_KEYS = TOPIC_DEFAULTS | {"producer.id.expiration.ms"}
 
 
 class LogReconfiguration:
-    """Applies altered settings to the logs; a :class:`._dynamic_config_store.Reconfigurable`.
+    """Applies altered settings to the logs; a :class:`.Reconfigurable`.
 
     Args:
         cluster: the cluster with the logs.
@@ -82,7 +82,7 @@ class LogReconfiguration:
 
 
 class NodeReconfiguration:
-    """Applies altered settings to one node; a :class:`._dynamic_config_store.Reconfigurable`.
+    """Applies altered settings to one node; a :class:`.Reconfigurable`.
 
     Args:
         state: the node's state.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typing
+from os import PathLike
 from pathlib import Path
 
 import attrs
@@ -14,10 +16,22 @@ from trionet.broker.config._broker_config import BROKER_KEYS
 from trionet.broker.config._broker_keys import APPLIED, DYNAMIC_ONLY, NO_EFFECT, TRIONET_KEYS
 from trionet.broker.config._broker_keys_not_applied import INTERNAL, NO_OP_VALUES, NOT_APPLIED
 from trionet.broker.config._dynamic_keys import DYNAMIC, PER_BROKER
+from trionet.broker.config._keywords import BrokerKeywords, Names
+from trionet.broker.config._settings_report import EFFECTIVE_WITH_SEVERAL
 from trionet.broker.config._topic_keys import TOPIC_KEYS
 from trionet.broker.log.segments._log_config import LogConfig
-from trionet.protocol._config_types import Row, parse_value, value_text
+from trionet.protocol._config_types import Password, Row, parse_value, value_text
 
+KEYWORD_TYPES: dict[str, tuple[object, ...]] = {
+    "BOOLEAN": (bool,),
+    "STRING": (str, str | PathLike[str]),
+    "INT": (int,),
+    "LONG": (int,),
+    "DOUBLE": (float,),
+    "LIST": (Names, Names | PathLike[str]),
+    "CLASS": (str,),
+    "PASSWORD": (str | Password,),
+}
 KINDS = ("BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
 
 # Where a broker of ours needs no setting and Kafka does, or would listen on every address, or let
@@ -183,3 +197,22 @@ def test_what_can_be_altered_is_what_the_real_kafka_lets_alter(lines_of_kafka: l
 
 def _line(of: str, name: str, kind: int, default: str | None) -> str:
     return f"{of} {name} {KINDS[kind - 1]} {'' if default is None else '=' + default}"
+
+
+def test_the_keys_that_are_applied_are_keywords_of_open_broker() -> None:
+    applied = [row[0] for row in (*APPLIED, *TRIONET_KEYS)] + list(EFFECTIVE_WITH_SEVERAL)
+
+    assert {key.replace(".", "_") for key in applied} == typing.get_type_hints(
+        BrokerKeywords
+    ).keys()
+
+
+@pytest.mark.parametrize("row", [*APPLIED, *TRIONET_KEYS], ids=lambda row: row[0])
+def test_the_type_of_a_keyword_allows_what_the_rule_does(row: Row) -> None:
+    key, kind, _, rule = row
+    hint = typing.get_type_hints(BrokerKeywords)[key.replace(".", "_")]
+    if typing.get_origin(hint) is typing.Literal:
+        assert set(typing.get_args(hint)) == set(rule or ())
+    else:
+        name = KINDS[kind - 1]
+        assert hint in KEYWORD_TYPES[name]

@@ -439,3 +439,8 @@ async def test_connections_that_ended_are_counted_by_their_reason() -> None:
         assert {CloseReason.PEER_CLOSED: 1, CloseReason.INVALID_RECEIVE: 1} == (
             await close_reasons(broker)
         )
+
+
+def test_a_broker_is_only_made_by_open_broker() -> None:
+    with pytest.raises(TypeError, match="open_broker"):
+        Broker()
