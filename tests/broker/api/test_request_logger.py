@@ -11,7 +11,8 @@ import pytest
 from support.calls import create_topic
 from support.client import connect
 from trionet import open_broker
-from trionet.broker.api._request_logger import BROKER, BROKER_LOGGER, TOPIC, is_harmless, loggable
+from trionet.broker.api._request_logger import is_harmless, loggable
+from trionet.broker.config._alterations import BROKER, BROKER_LOGGER, TOPIC
 from trionet.protocol import api_keys
 from trionet.protocol._config_types import HIDDEN
 from trionet.protocol.messages import alter_configs, incremental_alter_configs

@@ -17,14 +17,12 @@ from ...protocol import api_keys
 from ...protocol._config_types import HIDDEN, PASSWORD
 from ...protocol._wire import Message
 from ...server._connection import Connection
+from ..config._alterations import BROKER, BROKER_LOGGER, TOPIC
 from ..config._broker_config import find_key
 from ..config._topic_keys import TOPIC_KEYS
 from ._call import Call
 
 logger = logging.getLogger("trionet.request")
-
-# Types of resources with a configuration (Kafka: ConfigResource.Type).
-TOPIC, BROKER, BROKER_LOGGER = 2, 4, 8
 
 _WITH_CONFIGURATIONS = (api_keys.ALTER_CONFIGS, api_keys.INCREMENTAL_ALTER_CONFIGS)
 

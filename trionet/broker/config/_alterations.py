@@ -7,10 +7,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from ...errors import ApiError
 from ...protocol.error_codes import INVALID_CONFIG, INVALID_REQUEST
+
+# Types of resources (Kafka: ConfigResource.Type).
+TOPIC: Final = 2
+BROKER: Final = 4
+BROKER_LOGGER: Final = 8
+CLIENT_METRICS: Final = 16
+GROUP: Final = 32
 
 SET, DELETE, APPEND, SUBTRACT = range(4)
 

@@ -19,6 +19,7 @@ from ...protocol.messages.describe_configs import (
 )
 from ..api._call import Call
 from ..api._dispatch import serves
+from ..config._alterations import BROKER, BROKER_LOGGER, TOPIC
 from ..config._describe import (
     ConfigEntry,
     describe_all_brokers,
@@ -29,7 +30,7 @@ from ..config._describe import (
 from ..config._dynamic_config_store import ALL_BROKERS
 from ..model._broker_state import BrokerState
 from ..model._topic_registry import check_topic_name
-from ._config_resources import BROKER, BROKER_LOGGER, TOPIC, check_broker_name, unknown_type
+from ._config_resources import check_broker_name, unknown_type
 
 # About as many settings as a broker has; each resource is described in one step.
 _ENTRIES = 300

@@ -14,8 +14,8 @@ from ...protocol.messages.list_config_resources import (
 )
 from ..api._call import Call
 from ..api._dispatch import serves
+from ..config._alterations import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 from ..model._broker_state import BrokerState
-from ._config_resources import BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP, TOPIC
 
 _TYPES = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)
 

@@ -12,11 +12,9 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ...protocol import api_keys
+from ..config._alterations import TOPIC
 from ._fetch_sessions import FetchContext
 from ._topic_registry import TopicRegistry
-
-# Kafka: ConfigResource.Type.TOPIC.
-_TOPIC_RESOURCE: Final = 2
 
 
 class _Field:
@@ -71,7 +69,7 @@ def _deleted(request: Any) -> Iterable[Any]:
 
 def _configured(request: Any) -> Iterable[Any]:
     for resource in request.resources:
-        if resource.resource_type == _TOPIC_RESOURCE:
+        if resource.resource_type == TOPIC:
             yield resource.resource_name
 
 

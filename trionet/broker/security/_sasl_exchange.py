@@ -240,14 +240,14 @@ class SaslExchange:
             assert codec is not None
         else:
             request = cast(ApiVersionsRequest, head.decode(payload, codec))
-        answer = self._respond_to_api_versions(request, head.version)
-        if request is not None and answer.error_code == error_codes.NONE:
+        response = self._respond_to_api_versions(request, head.version)
+        if request is not None and response.error_code == error_codes.NONE:
             self.client_software = (
                 request.client_software_name[:SOFTWARE_CHARS_MAX],
                 request.client_software_version[:SOFTWARE_CHARS_MAX],
             )
             self._state = _State.HANDSHAKE
-        return Step(send=head.encode(codec, answer))
+        return Step(send=head.encode(codec, response))
 
     def _receive_handshake(
         self, head: _RequestHead, codec: ApiVersionCodec, request: SaslHandshakeRequest
@@ -281,7 +281,7 @@ class SaslExchange:
         now_ms: int,
     ) -> Step:
         try:
-            answer = self._evaluate(bytes(request.auth_bytes), now_ms)
+            server_token = self._evaluate(bytes(request.auth_bytes), now_ms)
         except AuthenticationError as error:
             response = SaslAuthenticateResponse(
                 error_code=error_codes.SASL_AUTHENTICATION_FAILED,
@@ -291,17 +291,17 @@ class SaslExchange:
             return self._failed(CloseReason.AUTHENTICATION_FAILED, _detail(error), send)
         self.can_reauthenticate = head.version >= _FIRST_WITH_SESSIONS
         progress, session_ms = self._finish_if_complete(now, now_ms)
-        response = SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=session_ms)
+        response = SaslAuthenticateResponse(auth_bytes=server_token, session_lifetime_ms=session_ms)
         return Step(progress, head.encode(codec, response))
 
     def _receive_bare_token(self, token: bytes, now: float, now_ms: int) -> Step:
         try:
-            answer = self._evaluate(token, now_ms)
+            server_token = self._evaluate(token, now_ms)
         except AuthenticationError as error:
             return self._failed(CloseReason.AUTHENTICATION_FAILED, _detail(error))
         self.can_reauthenticate = False
         progress, _ = self._finish_if_complete(now, now_ms)
-        return Step(progress, Send([_size(len(answer)) + answer]))
+        return Step(progress, Send([_size(len(server_token)) + server_token]))
 
     def _evaluate(self, token: bytes, now_ms: int) -> bytes:
         """Pass a token to the mechanism, and check the resulting principal.
@@ -317,7 +317,7 @@ class SaslExchange:
                 f"SASL mechanism '{self.mechanism}' requested by client is not supported for"
                 f" re-authentication of mechanism '{previous[0]}'"
             )
-        answer = server.respond(token, now_ms)
+        server_token = server.respond(token, now_ms)
         if server.is_complete:
             try:
                 principal = self._make_principal(self.mechanism, server.authorization_id)
@@ -332,7 +332,7 @@ class SaslExchange:
                     f" {previous[1].type}.{previous[1].name}: {principal.type}.{principal.name}"
                 )
             self.principal = principal
-        return answer
+        return server_token
 
     def _finish_if_complete(self, now: float, now_ms: int) -> tuple[Progress, int]:
         """Return the progress after a valid token, and the session lifetime in milliseconds."""

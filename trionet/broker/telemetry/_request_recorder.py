@@ -318,11 +318,11 @@ class RequestRecorder:
         received: i64 = request.received_ns
         taken: i64 = request.taken_ns
         handled: i64 = request.handled_ns
-        answered: i64 = request.answered_ns
+        responded: i64 = request.answered_ns
         picked_up: i64 = request.picked_up_ns
         sent: i64 = request.sent_ns
-        if handled == 0 or handled > answered:
-            handled = answered  # the response was sent before the handler returned
+        if handled == 0 or handled > responded:
+            handled = responded  # the response was sent before the handler returned
         response = request.response
         end: i64 = ANSWERED
         response_bytes: i64 = 0
@@ -340,9 +340,9 @@ class RequestRecorder:
         request_bytes = _uint32(request.request_bytes)
         request_queue = _us(taken - received)
         local = _us(handled - taken)
-        remote = _us(answered - handled)
+        remote = _us(responded - handled)
         throttle = _us(request.throttle_ns)
-        response_queue = _us(picked_up - answered)
+        response_queue = _us(picked_up - responded)
         response_send = _us(sent - picked_up)
         total = _us(sent - received)
         typed = self._typed
