@@ -76,7 +76,8 @@ def test_what_no_listener_can_have_is_an_error(key: str) -> None:
 
     assert str(caught.value) == (
         f"{LISTENER}{key}: unknown key; allowed: {LISTENER}KEY with a broker key, and"
-        f" {LISTENER}MECHANISM.KEY with a SASL key and one of the mechanisms gssapi, oauthbearer, plain,"
+        f" {LISTENER}MECHANISM.KEY with a SASL key and one of the mechanisms gssapi,"
+        " oauthbearer, plain,"
         " scram-sha-256, scram-sha-512"
     )
 

@@ -131,8 +131,8 @@ async def test_a_broker_warns_of_client_certificates_that_are_not_looked_at_as_i
 
     assert [
         (
-            "listener SASL_SSL: ssl.client.auth for all listeners does not apply to those with SASL; set"
-            " listener.name.sasl_ssl.ssl.client.auth"
+            "listener SASL_SSL: ssl.client.auth for all listeners does not apply to those with"
+            " SASL; set listener.name.sasl_ssl.ssl.client.auth"
         ),
         (
             "listener SSL: ssl.client.auth is set without a trust store, so certificates of every"

@@ -40,8 +40,8 @@ def test_tokens_for_anybody_are_told(caplog: pytest.LogCaptureFixture) -> None:
     (told,) = doubts(SIGNED, caplog)
 
     assert told == (
-        f"listener SASL_PLAINTEXT: without {AUDIENCE} and {ISSUER}, tokens issued for other services"
-        " are accepted"
+        f"listener SASL_PLAINTEXT: without {AUDIENCE} and {ISSUER}, tokens issued for other"
+        " services are accepted"
     )
 
 

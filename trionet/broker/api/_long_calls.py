@@ -38,7 +38,7 @@ from ._response_errors import find_errors
 logger = logging.getLogger("trionet.broker")
 
 #: How many calls that only respond run concurrently, and as many of the others, which may wait for
-#: a disk. Further ones wait as undecoded frames, since each running call has its elements in memory.
+#: a disk. Further ones wait as undecoded frames: each running call has its elements in memory.
 AT_A_TIME: Final = 8
 
 # Full garbage collections are postponed while a long call runs: each would take a tenth of a second

@@ -134,7 +134,7 @@ class BrokerConfig:
         return f"BrokerConfig({settings})"
 
     def integer(self, key: str) -> int:
-        """The value of an integer key: a count, a size in bytes, or a duration in the key's unit."""
+        """The value of an integer key: a count, a size in bytes, or a duration in its unit."""
         value = self[key]
         if isinstance(value, int) and not isinstance(value, bool):
             return value
@@ -251,8 +251,9 @@ def _check_values(originals: Mapping[str, Value]) -> None:
     """Reject settings that would be unsafe or wrong to ignore."""
     if originals.get("authorizer.class.name"):
         raise ConfigError(
-            f"authorizer.class.name = {originals['authorizer.class.name']!r} is not allowed; allowed:"
-            " leaving it out, since this version has no access control and would admit every client"
+            f"authorizer.class.name = {originals['authorizer.class.name']!r} is not allowed;"
+            " allowed: leaving it out, since this version has no access control and would admit"
+            " every client"
         )
     for unit in ("ms", "minutes", "hours"):
         if originals.get(f"log.retention.{unit}") == 0:

@@ -1,8 +1,8 @@
 """Keys that can be set for one listener, or for one SASL mechanism of a listener.
 
 ``listener.name.<listener>.<key>`` sets a key for a listener, and
-``listener.name.<listener>.<mechanism>.<key>`` for a mechanism of it. Keys that are not read this way
-must not count as applied: users could rely on a protection that does not exist.
+``listener.name.<listener>.<mechanism>.<key>`` for a mechanism of it. Keys that are not read this
+way must not count as applied: users could rely on a protection that does not exist.
 """
 
 from __future__ import annotations

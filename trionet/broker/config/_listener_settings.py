@@ -68,7 +68,7 @@ class ListenerSettings:
         return value
 
     def jaas(self, mechanism: str) -> LoginModule | None:
-        """The login module of a mechanism; as in Kafka, only its own ``sasl.jaas.config`` is read."""
+        """The login module of a mechanism; as in Kafka, from its own ``sasl.jaas.config`` only."""
         name = self.name("sasl.jaas.config", mechanism)
         value = self.own(f"{mechanism.lower()}.sasl.jaas.config")
         return parse_jaas(value.text, name) if isinstance(value, Password) else None

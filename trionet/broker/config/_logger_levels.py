@@ -1,6 +1,6 @@
 """The levels of the broker's loggers, as BROKER_LOGGER resources (KIP-412, KIP-1183).
 
-Only trionet's loggers are included, not those of the surrounding program. Levels have Kafka's names.
+Only trionet's loggers are included, not those of the program around it. Levels have Kafka's names.
 As in Kafka they are not stored; they are also restored when the broker stops, since the program may
 continue.
 """

@@ -63,7 +63,7 @@ def parse_properties(text: str, source: str = "<text>") -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield logical lines with their first line's number: comments dropped, continuations joined."""
+    """Yield logical lines and their line numbers: comments dropped, continuations joined."""
     joined: list[str] = []
     first = 0
     for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):

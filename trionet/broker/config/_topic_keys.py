@@ -211,7 +211,7 @@ def _parse(row: TopicKey, text: str) -> Value:
 
 
 def _check_together(values: Mapping[str, Value]) -> None:
-    """Validate values against each other as Kafka's LogConfig.validate, and reject tiered storage."""
+    """Validate values together, as Kafka's LogConfig.validate, and reject tiered storage."""
     shortest, longest = values["min.compaction.lag.ms"], values["max.compaction.lag.ms"]
     if isinstance(shortest, int) and isinstance(longest, int) and shortest > longest:
         raise ApiError(

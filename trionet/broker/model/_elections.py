@@ -1,7 +1,7 @@
 """Elections: gives partitions and groups another leader, in the next leader epoch.
 
-(Kafka: PartitionLeaderElector and ReplicationControlManager.) :mod:`._leadership` decides who leads;
-here the decision takes effect in the logs, the groups and the waiting requests.
+(Kafka: PartitionLeaderElector, ReplicationControlManager.) :mod:`._leadership` chooses the leaders;
+here its decisions take effect in the logs, the groups and the waiting requests.
 """
 
 from __future__ import annotations

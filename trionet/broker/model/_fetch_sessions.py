@@ -15,14 +15,14 @@ The choices:
   a full cache needs. Kafka keeps two more sorted trees for it.
 * The cache is bounded by partitions in total, besides Kafka's bound on sessions: 1,000 sessions of
   250,000 partitions each would not fit in memory.
-* Requests of many partitions are read by a generator (:meth:`FetchSessionCache.open_in_steps`), between
-  whose steps the loop runs other tasks. Small ones use plain loops, which are faster.
+* Requests of many partitions are read by a generator (:meth:`FetchSessionCache.open_in_steps`),
+  between whose steps the loop runs other tasks. Small ones use plain loops, which are faster.
 
 Rejected: sessions tied to a connection. They would need no ids or epochs, but the protocol lets a
 consumer continue a session on another connection.
 
 Race: while a generator is suspended, its session may be evicted or ended by another request.
-``elements`` then must not be changed for it any more; :meth:`FetchSessionCache._is_kept` tells.
+``elements`` must not be changed for it then; :meth:`FetchSessionCache._is_kept` checks this.
 
 Think again if evictions become frequent with many sessions: each costs a scan of all of them.
 """

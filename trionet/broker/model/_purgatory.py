@@ -18,7 +18,7 @@ Rejected:
 * Completing everything at once. An append that wakes a thousand consumers would hold the loop for
   their thousand reads, so only some are completed at once and the others in batches by the task.
 
-Think again if watchers per key reach tens of thousands: :meth:`Purgatory.notify` visits all of them.
+Think again if keys get tens of thousands of watchers: :meth:`Purgatory.notify` visits all of them.
 """
 
 # Compiled by mypyc.

@@ -1,4 +1,4 @@
-"""``open_broker`` and :class:`Broker`: assembles settings, data and network, starts and stops them."""
+"""``open_broker`` and :class:`Broker`: assembles a broker's parts, and starts and stops them."""
 
 from __future__ import annotations
 

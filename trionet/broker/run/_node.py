@@ -86,7 +86,7 @@ class Node:
         self._reserved: list[socket.socket] = []
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Serve until :meth:`stop` or cancellation; reports ``started`` when it accepts connections.
+        """Serve until :meth:`stop` or cancellation; ``started`` when connections are accepted.
 
         Raises:
             ConfigError: a setting of a listener is not allowed.

@@ -1,4 +1,4 @@
-"""Applies altered settings to running logs and nodes (Kafka: DynamicBrokerConfig's reconfigurables).
+"""Applies altered settings to running logs and nodes (Kafka: BrokerReconfigurable).
 
 The problem: a change must be accepted or rejected as a whole, although several components apply it
 (logs, network threads, quotas, certificates), some only after reading files or resolving names.

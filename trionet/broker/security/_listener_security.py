@@ -148,7 +148,9 @@ class SecuredListener:
             yield from self._client_auth_warnings(self.tls.settings)
         names = () if self.sasl is None else self.sasl.mechanisms
         if not has_scram_users and any(name in scram.HASHES for name in names):
-            yield "there are no SCRAM users; add one with trionet broker --data DIR --add-scram NAME"
+            yield (
+                "there are no SCRAM users; add one with trionet broker --data DIR --add-scram NAME"
+            )
         if self._token_warning:
             yield self._token_warning
 
@@ -378,8 +380,8 @@ def _token_warning(settings: ListenerSettings) -> str:
     handler = "sasl.server.callback.handler.class"
     if settings.text(handler, oauthbearer.NAME) == _UNSECURED:
         return (
-            f"{settings.name(handler, oauthbearer.NAME)} accepts unsigned tokens, so that any client"
-            " can log in under any name; use it only to test clients"
+            f"{settings.name(handler, oauthbearer.NAME)} accepts unsigned tokens, so that any"
+            " client can log in under any name; use it only to test clients"
         )
     audience, issuer = "sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expected.issuer"
     is_for_us = settings.names(audience, oauthbearer.NAME)

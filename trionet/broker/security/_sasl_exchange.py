@@ -1,12 +1,12 @@
 """SASL over Kafka's protocol: handshake, tokens, and re-authentication.
 
-(Kafka: SaslServerAuthenticator; KIP-43, KIP-152, KIP-368.) A client may send ApiVersions first, then
-names a mechanism with SaslHandshake and sends its tokens: as SaslAuthenticate requests after a
+(Kafka: SaslServerAuthenticator; KIP-43, KIP-152, KIP-368.) A client may send ApiVersions first,
+then names a mechanism with SaslHandshake and sends its tokens: as SaslAuthenticate requests after a
 handshake of version 1, as bare frames after version 0. Any other request closes the connection.
 
 States: ``FIRST`` (ApiVersions or handshake), ``HANDSHAKE`` (handshake only), ``TOKENS``,
-``COMPLETE``, and ``FAILED``. A SaslHandshake in the state ``COMPLETE`` starts a re-authentication in
-the state ``HANDSHAKE``, which must end with the same principal and mechanism.
+``COMPLETE``, and ``FAILED``. A SaslHandshake in the state ``COMPLETE`` starts a re-authentication
+in the state ``HANDSHAKE``, which must end with the same principal and mechanism.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@ without slowing requests down and without losing rows silently.
 
 The choice: the processors only fill the bounded buffer of a :class:`.RequestRecorder`. One task
 waits for rows, lets more accumulate for ``request.log.linger.ms``, and appends them in the process,
-as a producer with acks=1 would. Rows wait in the buffer while no partition has a leader; rows that a
-log rejects are dropped, and counted. Remaining rows are appended at the end of the broker, after the
-last connection has closed.
+as a producer with acks=1 would. Rows wait in the buffer while no partition has a leader; rows that
+a log rejects are dropped, and counted. Remaining rows are appended at the end of the broker, after
+the last connection has closed.
 
 Rejected:
 
@@ -203,7 +203,7 @@ class RequestLog:
                     await self._append_some(log)
 
     async def _append_some(self, log: Log) -> None:
-        """Append one batch, in the topic's compression type, and flush it if its settings say so."""
+        """Append one batch, in the topic's compression type, and flush it if required."""
         await trio.lowlevel.checkpoint()
         batch = self._batch(log)
         try:

@@ -2,8 +2,8 @@
 
 Everything that runs per request is here, and is compiled: the decision whether to log it, and its
 row, which is encoded straight into the topic's next record batch. Nothing waits: when the buffer is
-full, rows are dropped and counted. Requests are sampled with equal probability by drawing the number
-of requests to skip, so that a skipped request costs one subtraction.
+full, rows are dropped and counted. Requests are sampled with equal probability, by drawing the
+number of requests to skip, so that a skipped request costs one subtraction.
 """
 
 # Compiled by mypyc.
