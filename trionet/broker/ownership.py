@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from ..errors import ConfigError
 from .database import DATABASE_NAME, Database, open_database
 from .log import FolderDirectory
-from .log.checkpoints import CLEAN_STOP_FILE, partition_of
+from .log.checkpoints import CLEAN_SHUTDOWN_FILE, partition_of
 
 logger = logging.getLogger("trionet.broker")
 
@@ -37,7 +37,7 @@ def check_ownership(path: str) -> None:
             f"{path} holds {len(partitions)} partitions, such as {min(partitions)}, and"
             f" {DATABASE_NAME} is empty: it has lost its content; put it back from a backup"
         )
-    if CLEAN_STOP_FILE not in names and not _size(path, DATABASE_NAME + "-wal"):
+    if CLEAN_SHUTDOWN_FILE not in names and not _size(path, DATABASE_NAME + "-wal"):
         logger.warning(
             "%s-wal is %s after a stop that was not clean: what was committed last may be missing"
             " of topics, settings and the offsets of groups",

@@ -9,13 +9,13 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from support.coordinating import coordinating, virtual_ms
 from support.groups import RANGE
 from trionet.broker.config import BrokerConfig
-from trionet.broker.groups.answers import JoinAnswer, SyncAnswer
+from trionet.broker.groups.answers import JoinGroupResult, SyncGroupResult
 from trionet.broker.groups.coordinator import GroupCoordinator
 from trionet.broker.groups.group_state import GroupState
 from trionet.broker.groups.member import Caller, Join
 from trionet.protocol import error_codes
 
-STRANGER = JoinAnswer("nobody", generation=1)
+STRANGER = JoinGroupResult("nobody", generation=1)
 UNKNOWN_MEMBER_ID = error_codes.UNKNOWN_MEMBER_ID
 
 
@@ -189,7 +189,7 @@ async def test_plans_that_were_changed_do_not_pile_up(autojump_clock: MockClock)
             await trio.sleep(1)
             it.heartbeat(answer)
 
-        assert 10 >= len(it.coordinator._wakes)
+        assert 10 >= len(it.coordinator._wakeups)
 
 
 # Storing.
@@ -201,7 +201,7 @@ async def test_assignments_that_cannot_be_stored_are_not_handed_out() -> None:
         async with it.broken("consumer_group"):
             synced = await it.sync(answer, {answer.member_id: b"x"}).answer()
 
-        assert SyncAnswer(error_codes.COORDINATOR_NOT_AVAILABLE) == synced
+        assert SyncGroupResult(error_codes.COORDINATOR_NOT_AVAILABLE) == synced
         assert GroupState.PREPARING is it.state()
         again = await it.join(answer.member_id).answer()
         assert 2 == again.generation
@@ -270,10 +270,10 @@ async def test_it_takes_commits_to_its_end() -> None:
 async def test_what_is_answered_may_call_again(autojump_clock: MockClock) -> None:
     """A reply that joins at once, as no socket does, finds a group that is whole."""
     async with coordinating(group_initial_rebalance_delay_ms=1000) as it:
-        answers: list[JoinAnswer] = []
+        answers: list[JoinGroupResult] = []
         are_all_there = trio.Event()
 
-        def again(answer: JoinAnswer) -> None:
+        def again(answer: JoinGroupResult) -> None:
             answers.append(answer)
             if len(answers) < 3:
                 join(answer.member_id)
@@ -315,7 +315,7 @@ async def test_a_group_that_no_node_coordinates_is_woken_by_no_write(
         it.coordinator.hand_over(lambda _: None)
         await it.coordinator.flush()
 
-        assert {} == it.coordinator._planned
+        assert {} == it.coordinator._scheduled
 
 
 async def test_a_group_that_goes_to_another_node_while_it_is_stored_leaves_no_timer_behind() -> (
@@ -328,9 +328,9 @@ async def test_a_group_that_goes_to_another_node_while_it_is_stored_leaves_no_ti
         it.coordinator.hand_over(lambda _: other)
         await it.coordinator.flush()
 
-        assert SyncAnswer(error_codes.NOT_COORDINATOR) == await synced.answer()
-        assert {} == it.coordinator._planned
-        assert ["g"] == list(other.groups) == list(other._planned)
+        assert SyncGroupResult(error_codes.NOT_COORDINATOR) == await synced.answer()
+        assert {} == it.coordinator._scheduled
+        assert ["g"] == list(other.groups) == list(other._scheduled)
 
 
 # Groups that Kafka could not write: the figures are those of a real Apache Kafka 4.3.1.

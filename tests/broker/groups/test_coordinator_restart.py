@@ -10,7 +10,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.coordinating import EPOCH_MS, Coordinating, coordinating, coordinating_in
 from trionet.broker.database import DATABASE_NAME, IN_MEMORY, open_database
-from trionet.broker.groups.answers import SyncAnswer
+from trionet.broker.groups.answers import SyncGroupResult
 from trionet.broker.groups.group_state import GroupState
 from trionet.broker.groups.member import Caller
 from trionet.protocol import error_codes
@@ -37,7 +37,9 @@ async def test_a_member_goes_on_where_it_was(path: str) -> None:
 
     async with coordinating(path) as it:
         assert 0 == it.heartbeat(answer)
-        assert SyncAnswer(0, "consumer", "range", b"assigned") == await it.sync(answer).answer()
+        assert (
+            SyncGroupResult(0, "consumer", "range", b"assigned") == await it.sync(answer).answer()
+        )
         assert {("t", 0): 5, ("t", 1): 6} == it.offsets()
         assert 0 == await it.commit(("t", 0, 7), caller=caller).answer()
         assert {("t", 0): 7, ("t", 1): 6} == it.offsets()

@@ -20,7 +20,7 @@ from trionet.broker.database import (
     DatabaseError,
     open_database,
 )
-from trionet.broker.groups.group_record import PIECE_BYTES
+from trionet.broker.groups.group_record import CHUNK_BYTES
 from trionet.broker.groups.offsets import CommittedOffset, Partition
 from trionet.broker.groups.store import (
     GroupStore,
@@ -275,7 +275,7 @@ async def test_in_memory_others_on_the_loop_have_turns_while_much_is_written(wha
         one = (attrs.evolve(MEMBER, metadata=bytes(1_000_000)),)
         group = attrs.evolve(GROUP, members=one if what == "a large group" else many)
         statements = put_group(group)
-        steps_min = 1_000_000 // PIECE_BYTES
+        steps_min = 1_000_000 // CHUNK_BYTES
     turns = 0
 
     async def take_turns() -> None:

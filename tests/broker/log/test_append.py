@@ -178,7 +178,7 @@ def test_expired_producer_may_start_anywhere(log: Log) -> None:
 
 def test_refused_log_says_why(log: Log) -> None:
     log.append(batch(), NOW)
-    log.refuse("the partition moved away")
+    log.reject_appends("the partition moved away")
     with pytest.raises(ApiError, match="moved away") as raised:
         log.append(batch(), NOW)
 

@@ -13,7 +13,7 @@ from trionet.broker.log.checkpoints import (
     decode_offsets,
     decode_partition_metadata,
     deleted_name,
-    encode_clean_stop,
+    encode_clean_shutdown,
     encode_id,
     encode_identity,
     encode_offsets,
@@ -132,7 +132,7 @@ def test_random_ids_differ_and_never_look_like_an_option() -> None:
 
 
 def test_clean_stop_is_what_kafka_parses() -> None:
-    assert {"version": "0", "broker_epoch": "-1"} == json.loads(encode_clean_stop())
+    assert {"version": "0", "broker_epoch": "-1"} == json.loads(encode_clean_shutdown())
 
 
 @pytest.mark.parametrize(

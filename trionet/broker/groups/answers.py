@@ -21,7 +21,7 @@ class MemberMetadata:
 
 
 @attrs.frozen
-class JoinAnswer:
+class JoinGroupResult:
     """The answer to a JoinGroup: a generation, or why there is none."""
 
     member_id: str
@@ -35,7 +35,7 @@ class JoinAnswer:
 
 
 @attrs.frozen
-class SyncAnswer:
+class SyncGroupResult:
     """The answer to a SyncGroup: an assignment, or why there is none."""
 
     error_code: int = error_codes.NONE

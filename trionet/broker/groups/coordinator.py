@@ -26,7 +26,7 @@ import trio
 
 from ...net.network import SYSTEM
 from ...protocol import error_codes
-from .answers import JoinAnswer, SyncAnswer
+from .answers import JoinGroupResult, SyncGroupResult
 from .group import Group
 from .group_record import record_bytes
 from .group_state import GroupSettings, GroupState
@@ -39,7 +39,7 @@ from .store import (
     remove_group,
     remove_offsets,
 )
-from .stored import restored, snapshot, taken_over
+from .stored import inherited, restored, snapshot
 from .subscriptions import subscribed_topics
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class GroupCoordinator:
         store: where groups are kept.
         now_ms: the time in ms since the epoch.
         coordinates: whether this node is the coordinator of a group; None if it is of all.
-        chance: what ids of members are drawn from.
+        rng: what ids of members are drawn from.
         record_bytes_max: the most that is stored of a group, by the settings that count then; by
             default those of ``config`` (``message.max.bytes``).
 
@@ -74,12 +74,12 @@ class GroupCoordinator:
         store: GroupStore,
         now_ms: Callable[[], int],
         coordinates: Callable[[str], bool] | None = None,
-        chance: random.Random = SYSTEM.chance,
+        rng: random.Random = SYSTEM.chance,
         record_bytes_max: Callable[[], int] | None = None,
     ) -> None:
         self.groups: dict[str, Group] = {}
         self.offsets = store.offsets
-        self.on_change: Callable[[], None] = _nobody_watches
+        self.on_change: Callable[[], None] = _do_nothing
         self._store = store
         self._commits = store.commits
         self._now_ms = now_ms
@@ -89,15 +89,15 @@ class GroupCoordinator:
             initial_delay=config.integer("group.initial.rebalance.delay.ms") / 1000,
             members_max=config.integer("group.max.size"),
             make_member_id=lambda prefix: (
-                f"{prefix}-{uuid.UUID(bytes=chance.randbytes(16), version=4)}"
+                f"{prefix}-{uuid.UUID(bytes=rng.randbytes(16), version=4)}"
             ),
         )
         self._session_ms = (
             config.integer("group.min.session.timeout.ms"),
             config.integer("group.max.session.timeout.ms"),
         )
-        self._wakes: list[tuple[float, str]] = []
-        self._planned: dict[str, float] = {}
+        self._wakeups: list[tuple[float, str]] = []
+        self._scheduled: dict[str, float] = {}
         self._waiting: set[str] = set()
         self._sleep = trio.CancelScope()
         self._is_closed = False
@@ -106,7 +106,7 @@ class GroupCoordinator:
     def _closed_error(self) -> int:
         return error_codes.COORDINATOR_NOT_AVAILABLE if self._is_closed else error_codes.NONE
 
-    def elsewhere(self, group_id: str) -> int:
+    def coordinator_error(self, group_id: str) -> int:
         """NOT_COORDINATOR if a group is another node's, else NONE."""
         if self._coordinates is None or self._coordinates(group_id):
             return error_codes.NONE
@@ -121,28 +121,28 @@ class GroupCoordinator:
         groups, offsets = await self._store.load()
         now = trio.current_time()
         for stored in groups:
-            if self.elsewhere(stored.id):
+            if self.coordinator_error(stored.id):
                 continue
             group = self.groups[stored.id] = restored(stored, self._settings, now)
             group.changed_at = now - max(self._now_ms() - stored.changed_at_ms, 0) / 1000
-            self._plan(group)
+            self._schedule(group)
         for group_id, each in offsets.items():
             self.offsets.put(group_id, each)
             # One that never had members has nothing else stored.
-            if group_id not in self.groups and not self.elsewhere(group_id):
+            if group_id not in self.groups and not self.coordinator_error(group_id):
                 self.groups[group_id] = Group(group_id, self._settings, now)
 
     async def run(self) -> None:
         """Keep the groups' time, until cancelled; the store runs beside it."""
-        wakes = self._wakes
+        wakes = self._wakeups
         while True:
             now = trio.current_time()
             due = []
             while wakes and wakes[0][0] <= now:
                 due.append(heapq.heappop(wakes))
             for at, group_id in due:
-                if self._planned.get(group_id) == at:
-                    del self._planned[group_id]
+                if self._scheduled.get(group_id) == at:
+                    del self._scheduled[group_id]
                     group = self.groups[group_id]
                     group.expire(now)
                     self._settle(group)
@@ -162,9 +162,9 @@ class GroupCoordinator:
             new = coordinator_of(group.id)
             if group.state is GroupState.DEAD or (new is self and group.id not in self._waiting):
                 continue
-            group.turn_away(error_codes.NOT_COORDINATOR)
-            self._send_answers(group)
-            self._planned.pop(group.id, None)
+            group.fail_waiting(error_codes.NOT_COORDINATOR)
+            self._send_responses(group)
+            self._scheduled.pop(group.id, None)
             if new is None:
                 self._waiting.add(group.id)
             else:
@@ -176,19 +176,21 @@ class GroupCoordinator:
         """Go on with a group of another node."""
         now = trio.current_time()
         changed_at_ms = self._now_ms() - round(max(now - old.changed_at, 0) * 1000)
-        group = taken_over(old, self._settings, changed_at_ms, now)
+        group = inherited(old, self._settings, changed_at_ms, now)
         self.groups[group.id] = group
         self._settle(group)
 
     # Members.
 
-    def join(self, group_id: str, join: Join, reply: Callable[[JoinAnswer], None]) -> None:
+    def join(self, group_id: str, join: Join, reply: Callable[[JoinGroupResult], None]) -> None:
         """A JoinGroup; ``reply`` is called with its answer, now or later."""
         error_code = (
-            self._closed_error or self.elsewhere(group_id) or self._check_join(group_id, join)
+            self._closed_error
+            or self.coordinator_error(group_id)
+            or self._check_join(group_id, join)
         )
         if error_code:
-            reply(JoinAnswer(join.member_id, error_code))
+            reply(JoinGroupResult(join.member_id, error_code))
             return
         now = trio.current_time()
         group = self.groups.get(group_id)
@@ -213,12 +215,12 @@ class GroupCoordinator:
         caller: Caller,
         protocol: tuple[str | None, str | None],
         assignments: Mapping[str, bytes],
-        reply: Callable[[SyncAnswer], None],
+        reply: Callable[[SyncGroupResult], None],
     ) -> None:
         """A SyncGroup; ``reply`` is called with its answer, now or later."""
         group = self._group_with_members(group_id)
         if group is None or self._is_closed:
-            reply(SyncAnswer(self._closed_error or self._missing(group_id)))
+            reply(SyncGroupResult(self._closed_error or self._missing_group_error(group_id)))
             return
         group.sync(caller, assignments, reply, trio.current_time(), protocol)
         self._settle(group)
@@ -227,7 +229,7 @@ class GroupCoordinator:
         """A Heartbeat; its error code."""
         group = self._group_with_members(group_id)
         if group is None:
-            return self._missing(group_id)
+            return self._missing_group_error(group_id)
         error_code = group.heartbeat(caller, trio.current_time())
         self._settle(group)
         return error_code
@@ -236,7 +238,7 @@ class GroupCoordinator:
         """A LeaveGroup of members by id and instance id; the error code of each."""
         group = self._group_with_members(group_id)
         if group is None:
-            return [self._missing(group_id)] * len(leaving)
+            return [self._missing_group_error(group_id)] * len(leaving)
         codes = group.leave(leaving, trio.current_time())
         self._settle(group)
         return codes
@@ -254,21 +256,23 @@ class GroupCoordinator:
         group.expire(now)
         self._settle(group)
 
-    def turn_away(self, group_id: str, error_code: int) -> None:
+    def fail_waiting(self, group_id: str, error_code: int) -> None:
         """Answer the calls that wait in a group with an error, as when its coordinator moves."""
         group = self.groups[group_id]
-        group.turn_away(error_code)
-        self._send_answers(group)
+        group.fail_waiting(error_code)
+        self._send_responses(group)
 
     def _group_with_members(self, group_id: str) -> Group | None:
         """A group that one can be a member of; the one without a name has offsets only."""
-        return self.groups.get(group_id) if group_id and not self.elsewhere(group_id) else None
+        return (
+            self.groups.get(group_id) if group_id and not self.coordinator_error(group_id) else None
+        )
 
-    def _missing(self, group_id: str) -> int:
+    def _missing_group_error(self, group_id: str) -> int:
         """Why nobody is a member here of a group that is not here."""
         if not group_id:
             return error_codes.INVALID_GROUP_ID
-        return self.elsewhere(group_id) or error_codes.UNKNOWN_MEMBER_ID
+        return self.coordinator_error(group_id) or error_codes.UNKNOWN_MEMBER_ID
 
     # Offsets.
 
@@ -285,7 +289,9 @@ class GroupCoordinator:
 
         Who says to be in a generation of a group that is not there is told ``missing``.
         """
-        error_code = self.elsewhere(group_id) or self._check_commit(group_id, caller, missing)
+        error_code = self.coordinator_error(group_id) or self._check_commit(
+            group_id, caller, missing
+        )
         if error_code or not offsets:
             done(error_code)
             return
@@ -333,7 +339,7 @@ class GroupCoordinator:
 
     def delete(self, group_id: str, done: Callable[[int], None]) -> None:
         """Delete an empty group and its offsets; ``done`` is called with the error code."""
-        if self.elsewhere(group_id):
+        if self.coordinator_error(group_id):
             done(error_codes.NOT_COORDINATOR)
             return
         group = self.groups.get(group_id)
@@ -355,7 +361,7 @@ class GroupCoordinator:
                 self.offsets.remove_group(group.id)
                 if self.groups.get(group.id) is group:  # and not a new one that has come over
                     del self.groups[group.id]
-                    self._planned.pop(group.id, None)
+                    self._scheduled.pop(group.id, None)
             else:
                 group.state = GroupState.EMPTY
             self.on_change()
@@ -388,17 +394,17 @@ class GroupCoordinator:
                 # While members change, so may what they read.
                 in_use=subscribed_topics(group) if is_empty or is_stable else None,
             )
-            if is_empty and len(due) == len(offsets) and not group.has_pending:
-                self._delete(group, _nobody_asked)
+            if is_empty and len(due) == len(offsets) and not group.pending:
+                self._delete(group, _ignore_error)
             elif due:
-                self.delete_offsets(group.id, due, _nobody_asked)
+                self.delete_offsets(group.id, due, _ignore_error)
 
     def close(self) -> None:
         """Answer all that waits, or would from now on, with COORDINATOR_NOT_AVAILABLE."""
         self._is_closed = True
         for group in self.groups.values():
-            group.turn_away(error_codes.COORDINATOR_NOT_AVAILABLE)
-            self._send_answers(group)
+            group.fail_waiting(error_codes.COORDINATOR_NOT_AVAILABLE)
+            self._send_responses(group)
 
     async def flush(self) -> None:
         """Wait until everything that was decided so far is stored, or could not be."""
@@ -406,7 +412,7 @@ class GroupCoordinator:
 
     # What a group wants after each call.
 
-    def _send_answers(self, group: Group) -> None:
+    def _send_responses(self, group: Group) -> None:
         while group.outbox:
             outbox, group.outbox = group.outbox, []
             for reply, answer in outbox:
@@ -414,21 +420,21 @@ class GroupCoordinator:
         self.on_change()
 
     def _settle(self, group: Group) -> None:
-        self._send_answers(group)
+        self._send_responses(group)
         if not group.is_stored:
             self._store_group(group)
-        self._plan(group)
+        self._schedule(group)
 
     def _store_group(self, group: Group) -> None:
-        tell_group = group.being_stored()
+        note_stored = group.begin_storing()
         snapshot_now = snapshot(group, self._now_ms())
 
         def stored(error: DatabaseError | None, error_code: int = error_codes.NONE) -> None:
-            tell_group(error_code or _storage_error(error), trio.current_time())
+            note_stored(error_code or _storage_error(error), trio.current_time())
             if self.groups.get(group.id) is group:
                 self._settle(group)
             else:
-                self._send_answers(group)  # it is another node's by now, and so is its time
+                self._send_responses(group)  # it is another node's by now, and so is its time
 
         size, most = record_bytes(snapshot_now), self._record_bytes_max()
         if size > most:
@@ -443,13 +449,13 @@ class GroupCoordinator:
             return
         self._store.write(put_group(snapshot_now), stored)
 
-    def _plan(self, group: Group) -> None:
+    def _schedule(self, group: Group) -> None:
         if group.id in self._waiting:
             return
-        if group.wake_at < self._planned.get(group.id, math.inf):
-            self._planned[group.id] = group.wake_at
-            heapq.heappush(self._wakes, (group.wake_at, group.id))
-            if self._wakes[0] == (group.wake_at, group.id):
+        if group.wake_at < self._scheduled.get(group.id, math.inf):
+            self._scheduled[group.id] = group.wake_at
+            heapq.heappush(self._wakeups, (group.wake_at, group.id))
+            if self._wakeups[0] == (group.wake_at, group.id):
                 self._sleep.cancel(reason="a group wants to be woken earlier")
 
 
@@ -458,9 +464,9 @@ def _storage_error(error: DatabaseError | None) -> int:
     return error_codes.NONE if error is None else error_codes.COORDINATOR_NOT_AVAILABLE
 
 
-def _nobody_asked(error_code: int) -> None:
+def _ignore_error(error_code: int) -> None:
     """The log of the store tells of the error."""
 
 
-def _nobody_watches() -> None:
+def _do_nothing() -> None:
     """What :attr:`GroupCoordinator.on_change` is outside of tests."""

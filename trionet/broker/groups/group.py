@@ -19,7 +19,7 @@ from functools import partial
 from typing import Final
 
 from ...protocol import error_codes
-from .answers import JoinAnswer, MemberMetadata, SyncAnswer
+from .answers import JoinGroupResult, MemberMetadata, SyncGroupResult
 from .group_state import GroupSettings, GroupState
 from .join_phase import JoinPhase
 from .member import Caller, Join, Member
@@ -48,7 +48,7 @@ class Group:
         members: who they are, and who leads them.
         outbox: answers to be sent, as ``(reply, answer)``; whoever sends them empties it.
         wake_at: when :meth:`expire` is to be called at the latest.
-        proposed: the leader's assignments until they are stored (see :meth:`being_stored`).
+        proposed: the leader's assignments until they are stored (see :meth:`begin_storing`).
         changed_at: when it came into its state.
         is_stored: nothing has changed that must outlive the broker since it was stored.
     """
@@ -61,13 +61,15 @@ class Group:
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.members = Members()
-        self.outbox: list[tuple[object, JoinAnswer | SyncAnswer]] = []
+        self.outbox: list[tuple[object, JoinGroupResult | SyncGroupResult]] = []
         self.wake_at = math.inf
         self.proposed: Mapping[str, bytes] | None = None
         self.changed_at = now
         self.is_stored = True
         self._pending: dict[str, float] = {}  # ids that were given and not used yet: until when
-        self._owed: list[tuple[object, JoinAnswer]] = []  # when what they say is stored
+        self._deferred_joins: list[
+            tuple[object, JoinGroupResult]
+        ] = []  # when what they say is stored
         self._joining = JoinPhase(settings.initial_delay)
         self._sync_ends_at = math.inf
 
@@ -82,13 +84,13 @@ class Group:
         """A JoinGroup; its answer comes to the outbox, now or later."""
         id = join.member_id
         if self.state is GroupState.DEAD:
-            self._refuse(reply, id, error_codes.COORDINATOR_NOT_AVAILABLE)
+            self._reject(reply, id, error_codes.COORDINATOR_NOT_AVAILABLE)
         elif not self._has_room_for(id):
-            self._drop(id)
+            self._remove(id)
             self._maybe_complete_join(now)
-            self._refuse(reply, "", error_codes.GROUP_MAX_SIZE_REACHED)
-        elif not self._shares_protocol(join):
-            self._refuse(reply, id, error_codes.INCONSISTENT_GROUP_PROTOCOL)
+            self._reject(reply, "", error_codes.GROUP_MAX_SIZE_REACHED)
+        elif not self._has_common_protocol(join):
+            self._reject(reply, id, error_codes.INCONSISTENT_GROUP_PROTOCOL)
         elif id:
             self._join_again(join, reply, now)
         else:
@@ -102,7 +104,7 @@ class Group:
         elif join.must_know_id and join.instance_id is None:
             self._pending[id] = now + join.session_seconds
             self._wake(self._pending[id])
-            self._refuse(reply, id, error_codes.MEMBER_ID_REQUIRED)
+            self._reject(reply, id, error_codes.MEMBER_ID_REQUIRED)
         else:
             self._add(join, id, reply, now)
 
@@ -114,7 +116,7 @@ class Group:
             return
         error_code = self.members.check(id, join.instance_id)
         if error_code:
-            self._refuse(reply, id, error_code)
+            self._reject(reply, id, error_code)
             return
         member = self.members[id]
         is_same = member.has_protocols(join.protocols)
@@ -126,8 +128,8 @@ class Group:
             or (self.state is GroupState.STABLE and id != self.members.leader_id)
         ):
             # Its answer was lost, or it has not heard of the generation's end: it is told again.
-            self._answer_join(member, reply)
-            self._hear_of(member, now)
+            self._respond_to_join(member, reply)
+            self._extend_session(member, now)
         else:
             self._update(member, join, reply)
             self.rebalance(now)
@@ -148,7 +150,7 @@ class Group:
 
     def _update(self, member: Member, join: Join, reply: object) -> None:
         if member.is_joining:  # it has given that one up, or it would not ask again
-            self._refuse(member.join_reply, member.id, error_codes.REBALANCE_IN_PROGRESS)
+            self._reject(member.join_reply, member.id, error_codes.REBALANCE_IN_PROGRESS)
         self.members.update(member, join)
         member.join_reply = reply
 
@@ -156,21 +158,21 @@ class Group:
         """A static member has started anew: it takes the place of what it was before (KIP-345)."""
         fenced = error_codes.FENCED_INSTANCE_ID
         if old.is_joining:
-            self._refuse(old.join_reply, old.id, fenced)
+            self._reject(old.join_reply, old.id, fenced)
         if old.is_syncing:
-            self.outbox.append((old.sync_reply, SyncAnswer(fenced)))
+            self.outbox.append((old.sync_reply, SyncGroupResult(fenced)))
         member = Member.of(join, id)
         member.assignment, member.is_new = old.assignment, False
         member.has_synced = old.has_synced
         was_leader = self.members.leader_id == old.id
         self.members.replace(old, member)
-        self._hear_of(member, now)
+        self._extend_session(member, now)
         if self.state is GroupState.STABLE and self.members.choose_protocol() == self.protocol_name:
             skips = was_leader and join.can_skip_assignment
             # Else it must not take itself for the leader, which would assign anew (KAFKA-7728).
             leader_id = old.id if was_leader and not skips else None
             # A broker that starts anew would know the old id only, and fence the new one.
-            self._owed.append((reply, self._join_answer(member, skips, leader_id)))
+            self._deferred_joins.append((reply, self._join_result(member, skips, leader_id)))
             self.is_stored = False
         else:
             member.join_reply = reply
@@ -187,15 +189,15 @@ class Group:
             return id in joined or len(joined) < limit
         return id in self.members or len(self.members) < limit
 
-    def _shares_protocol(self, join: Join) -> bool:
+    def _has_common_protocol(self, join: Join) -> bool:
         if not self.members:
             return bool(join.protocol_type and join.protocols)
-        return join.protocol_type == self.protocol_type and self.members.shares_protocol(
+        return join.protocol_type == self.protocol_type and self.members.supports_any(
             join.protocols
         )
 
-    def _refuse(self, reply: object, member_id: str, error_code: int) -> None:
-        self.outbox.append((reply, JoinAnswer(member_id, error_code)))
+    def _reject(self, reply: object, member_id: str, error_code: int) -> None:
+        self.outbox.append((reply, JoinGroupResult(member_id, error_code)))
 
     # From one generation to the next.
 
@@ -225,7 +227,7 @@ class Group:
         """Whoever has joined by now is in the next generation."""
         for member in self.members:
             if not member.is_joining and member.instance_id is None:
-                self._drop(member.id)
+                self._remove(member.id)
         if self.members and not self.members.choose_leader():
             # Static members only, and none of them is back yet.
             self._joining.begin(max(self.members.rebalance_seconds, AWAY_SECONDS_MIN), now)
@@ -245,16 +247,16 @@ class Group:
             member.has_synced = False
             member.is_new = False
             if member.is_joining:
-                self._answer_join(member, member.join_reply)
+                self._respond_to_join(member, member.join_reply)
                 member.join_reply = None
-            self._hear_of(member, now)
+            self._extend_session(member, now)
 
-    def _answer_join(self, member: Member, reply: object) -> None:
-        self.outbox.append((reply, self._join_answer(member)))
+    def _respond_to_join(self, member: Member, reply: object) -> None:
+        self.outbox.append((reply, self._join_result(member)))
 
-    def _join_answer(
+    def _join_result(
         self, member: Member, skips: bool = False, leader_id: str | None = None
-    ) -> JoinAnswer:
+    ) -> JoinGroupResult:
         leader_id = leader_id or self.members.leader_id or ""
         name = self.protocol_name
         assert name is not None
@@ -264,7 +266,7 @@ class Group:
                 MemberMetadata(each.id, each.instance_id, each.protocols[name])
                 for each in self.members
             )
-        return JoinAnswer(
+        return JoinGroupResult(
             member.id,
             generation=self.generation,
             protocol_type=self.protocol_type,
@@ -299,40 +301,40 @@ class Group:
         elif not error_code and self.state is GroupState.PREPARING:
             error_code = error_codes.REBALANCE_IN_PROGRESS
         if error_code:
-            self.outbox.append((reply, SyncAnswer(error_code)))
+            self.outbox.append((reply, SyncGroupResult(error_code)))
             return
         member = self.members[caller.member_id]
         member.has_synced = True
         if self.state is GroupState.STABLE:
-            self._answer_sync(member, reply)
-            self._hear_of(member, now)
+            self._respond_to_sync(member, reply)
+            self._extend_session(member, now)
             return
         if member.is_syncing:  # it has given that one up, or it would not ask again
-            rejected = SyncAnswer(error_codes.REBALANCE_IN_PROGRESS)
+            rejected = SyncGroupResult(error_codes.REBALANCE_IN_PROGRESS)
             self.outbox.append((member.sync_reply, rejected))
         member.sync_reply = reply
         if member.id == self.members.leader_id and self.proposed is None:
             self.is_stored = False
             self.proposed = {each.id: assignments.get(each.id, b"") for each in self.members}
 
-    def being_stored(self) -> Callable[[int, float], None]:
+    def begin_storing(self) -> Callable[[int, float], None]:
         """It is being stored as it is now; the function returned is told how that has ended.
 
         Its arguments are an error code and ``now``.
         """
         self.is_stored = True
-        owed, self._owed = self._owed, []
-        return partial(self._stored, self.proposed, owed)
+        deferred_joins, self._deferred_joins = self._deferred_joins, []
+        return partial(self._stored, self.proposed, deferred_joins)
 
     def _stored(
         self,
         proposed: Mapping[str, bytes] | None,
-        owed: list[tuple[object, JoinAnswer]],
+        deferred_joins: list[tuple[object, JoinGroupResult]],
         error_code: int,
         now: float,
     ) -> None:
-        for reply, answer in owed:
-            self.outbox.append((reply, JoinAnswer("", error_code) if error_code else answer))
+        for reply, answer in deferred_joins:
+            self.outbox.append((reply, JoinGroupResult("", error_code) if error_code else answer))
         if proposed is None or proposed is not self.proposed:
             return  # another rebalance has begun in the meantime
         self.proposed = None
@@ -344,12 +346,12 @@ class Group:
         for member in self.members:
             member.assignment = proposed[member.id]
             if member.is_syncing:
-                self._answer_sync(member, member.sync_reply)
+                self._respond_to_sync(member, member.sync_reply)
                 member.sync_reply = None
-                self._hear_of(member, now)
+                self._extend_session(member, now)
 
-    def _answer_sync(self, member: Member, reply: object) -> None:
-        answer = SyncAnswer(
+    def _respond_to_sync(self, member: Member, reply: object) -> None:
+        answer = SyncGroupResult(
             protocol_type=self.protocol_type,
             protocol_name=self.protocol_name,
             assignment=member.assignment,
@@ -360,9 +362,9 @@ class Group:
         for member in self.members:
             member.assignment = b""
             if member.is_syncing:
-                self.outbox.append((member.sync_reply, SyncAnswer(error_code)))
+                self.outbox.append((member.sync_reply, SyncGroupResult(error_code)))
                 member.sync_reply = None
-                self._hear_of(member, now)
+                self._extend_session(member, now)
 
     # Staying and leaving.
 
@@ -371,7 +373,7 @@ class Group:
         error_code = self._check_call(caller)
         if error_code:
             return error_code
-        self._hear_of(self.members[caller.member_id], now)
+        self._extend_session(self.members[caller.member_id], now)
         if self.state is GroupState.PREPARING:
             return error_codes.REBALANCE_IN_PROGRESS
         return error_codes.NONE
@@ -383,7 +385,7 @@ class Group:
         """
         before = len(self.members)
         codes = [self._leave(id, instance_id) for id, instance_id in leaving]
-        self._go_on(before, now)
+        self._continue_without(before, now)
         return codes
 
     def _leave(self, member_id: str, instance_id: str | None) -> int:
@@ -395,7 +397,7 @@ class Group:
             error_code = self.members.check(member_id, instance_id)
             if error_code:
                 return error_code
-        self._drop(member_id)
+        self._remove(member_id)
         return error_codes.NONE
 
     def check_commit(self, caller: Caller, now: float) -> int:
@@ -413,17 +415,17 @@ class Group:
         if self.state is GroupState.COMPLETING:
             # Its partitions may be another's by now, and it cannot know.
             return error_codes.REBALANCE_IN_PROGRESS
-        self._hear_of(self.members[caller.member_id], now)
+        self._extend_session(self.members[caller.member_id], now)
         return error_codes.NONE
 
-    def turn_away(self, error_code: int) -> None:
+    def fail_waiting(self, error_code: int) -> None:
         """Answer all who wait with an error; their places are kept."""
         for member in self.members:
             if member.is_joining:
-                self._refuse(member.join_reply, member.id, error_code)
+                self._reject(member.join_reply, member.id, error_code)
                 member.join_reply = None
             if member.is_syncing:
-                self.outbox.append((member.sync_reply, SyncAnswer(error_code)))
+                self.outbox.append((member.sync_reply, SyncGroupResult(error_code)))
                 member.sync_reply = None
 
     @property
@@ -440,29 +442,29 @@ class Group:
             self._sync_ends_at = math.inf
         for member in self.members:
             if self._is_silent(member, now) or not (member.has_synced or may_sync):
-                self._drop(member.id)
-        self._go_on(before, now)
+                self._remove(member.id)
+        self._continue_without(before, now)
         if self._joining.ends_at <= now and not self._joining.extend(now):
             self._complete_join(now)
         self.wake_at = min(
             self._joining.ends_at,
             self._sync_ends_at,
             *self._pending.values(),
-            *(each.expires_at for each in self.members if not self._is_excused(each)),
+            *(each.expires_at for each in self.members if not self._is_waiting(each)),
         )
 
     def _is_silent(self, member: Member, now: float) -> bool:
-        return member.expires_at <= now and not self._is_excused(member)
+        return member.expires_at <= now and not self._is_waiting(member)
 
-    def _is_excused(self, member: Member) -> bool:
+    def _is_waiting(self, member: Member) -> bool:
         """It waits for us, so it cannot be heard of."""
         return not member.is_new and (member.is_joining or member.is_syncing)
 
-    def _hear_of(self, member: Member, now: float) -> None:
+    def _extend_session(self, member: Member, now: float) -> None:
         member.expires_at = now + member.session_seconds
         self._wake(member.expires_at)
 
-    def _drop(self, id: str) -> None:
+    def _remove(self, id: str) -> None:
         """Let go of a member, or of an id that was not used yet."""
         self._pending.pop(id, None)
         if id not in self.members:
@@ -471,11 +473,11 @@ class Group:
         self.members.drop(member)
         gone = error_codes.UNKNOWN_MEMBER_ID
         if member.is_joining:
-            self._refuse(member.join_reply, "", gone)
+            self._reject(member.join_reply, "", gone)
         if member.is_syncing:
-            self.outbox.append((member.sync_reply, SyncAnswer(gone)))
+            self.outbox.append((member.sync_reply, SyncGroupResult(gone)))
 
-    def _go_on(self, before: int, now: float) -> None:
+    def _continue_without(self, before: int, now: float) -> None:
         """Go on with the members that are left of as many as there were before."""
         is_complete = self.state in (GroupState.STABLE, GroupState.COMPLETING)
         if is_complete and len(self.members) < before:

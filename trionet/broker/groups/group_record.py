@@ -14,7 +14,7 @@ import attrs
 from .stored import StoredGroup, StoredMember
 
 #: How much of a group is written in one step: less than a millisecond's work.
-PIECE_BYTES: Final = 64 * 1024
+CHUNK_BYTES: Final = 64 * 1024
 
 # Kafka writes a group as one record (GroupMetadataKey and GroupMetadataValue, version 3): what
 # those have beside their texts and bytes, and what a batch of one record has around them.
@@ -36,16 +36,16 @@ def record_bytes(group: StoredGroup) -> int:
     return size
 
 
-def pieces(members: Iterable[StoredMember]) -> Iterator[bytes]:
-    """The members, in pieces of :data:`PIECE_BYTES`."""
+def encode_members(members: Iterable[StoredMember]) -> Iterator[bytes]:
+    """The members, in pieces of :data:`CHUNK_BYTES`."""
     buffer = bytearray()
     for chunk in _chunks(members):
         rest = memoryview(chunk)
         while rest:
-            taken = rest[: PIECE_BYTES - len(buffer)]
+            taken = rest[: CHUNK_BYTES - len(buffer)]
             buffer += taken
             rest = rest[len(taken) :]
-            if len(buffer) == PIECE_BYTES:
+            if len(buffer) == CHUNK_BYTES:
                 yield bytes(buffer)
                 buffer.clear()
     if buffer:
@@ -62,7 +62,7 @@ def _chunks(members: Iterable[StoredMember]) -> Iterator[bytes]:
         yield from values
 
 
-def members_of(data: bytes) -> tuple[StoredMember, ...]:
+def decode_members(data: bytes) -> tuple[StoredMember, ...]:
     """The members that :func:`pieces` was given, from all pieces together."""
     members = []
     position = 0

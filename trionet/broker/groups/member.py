@@ -97,7 +97,7 @@ class Member:
     def is_syncing(self) -> bool:
         return self.sync_reply is not None
 
-    def takes(self, join: Join) -> None:
+    def update(self, join: Join) -> None:
         """Take over what it says in a later JoinGroup."""
         self.client_id = join.client_id
         self.client_host = join.client_host
@@ -109,6 +109,6 @@ class Member:
         """Whether it has said the same before, in the same order."""
         return list(self.protocols.items()) == list(protocols.items())
 
-    def votes_for(self, candidates: set[str]) -> str:
+    def vote(self, candidates: set[str]) -> str:
         """Which of some protocols it likes best; it knows each of them."""
         return next(name for name in self.protocols if name in candidates)

@@ -69,7 +69,7 @@ class Members:
     def update(self, member: Member, join: Join) -> None:
         """Take over what a member says in a later JoinGroup."""
         self._forget_protocols(member)
-        member.takes(join)
+        member.update(join)
         self._supporters.update(member.protocols.keys())
 
     def _forget_protocols(self, member: Member) -> None:
@@ -116,9 +116,9 @@ class Members:
     def choose_protocol(self) -> str:
         """The protocol most of them like best, of those that all know."""
         candidates = self.common_protocols()
-        votes = Counter(member.votes_for(candidates) for member in self)
+        votes = Counter(member.vote(candidates) for member in self)
         return votes.most_common(1)[0][0]
 
-    def shares_protocol(self, protocols: Mapping[str, bytes]) -> bool:
+    def supports_any(self, protocols: Mapping[str, bytes]) -> bool:
         """Whether one of some protocols is known to all of them."""
         return any(self._supporters[name] == len(self) for name in protocols)

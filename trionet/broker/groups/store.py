@@ -20,7 +20,7 @@ import attrs
 import trio
 
 from ..database import ROWS_PER_TURN, Database, DatabaseError, Steps
-from .group_record import members_of, pieces
+from .group_record import decode_members, encode_members
 from .offsets import CommittedOffset, CommittedOffsets, Partition
 from .stored import StoredGroup, StoredMember
 
@@ -32,7 +32,7 @@ logger = logging.getLogger("trionet.broker")
 R = TypeVar("R")
 
 # What the column of a group's members has if they are in pieces.
-_IN_PIECES = ""
+_IN_CHUNKS = ""
 
 # attrs.astuple takes as long as storing a row.
 _columns = attrgetter(*(field.name for field in attrs.fields(CommittedOffset)))
@@ -124,7 +124,7 @@ def put_group(group: StoredGroup) -> Statements:
         group.protocol_name,
         group.leader_id,
         group.changed_at_ms,
-        _IN_PIECES,
+        _IN_CHUNKS,
     )
 
     def statements(connection: Connection) -> Iterator[int]:
@@ -133,7 +133,7 @@ def put_group(group: StoredGroup) -> Statements:
         )
         connection.execute("DELETE FROM group_piece WHERE group_id = ?", (group.id,))
         yield 2
-        for number, data in enumerate(pieces(group.members)):
+        for number, data in enumerate(encode_members(group.members)):
             connection.execute("INSERT INTO group_piece VALUES (?, ?, ?)", (group.id, number, data))
             yield ROWS_PER_TURN  # a piece is as much work
 
@@ -201,13 +201,13 @@ def _members(
     connection: Connection, group_id: str, leader_id: str | None, text: str
 ) -> tuple[StoredMember, ...]:
     try:
-        if text != _IN_PIECES:
+        if text != _IN_CHUNKS:
             members = tuple(map(_member, json.loads(text)))
         else:
             rows = connection.execute(
                 "SELECT data FROM group_piece WHERE group_id = ? ORDER BY number", (group_id,)
             )
-            members = members_of(b"".join(data for (data,) in rows))
+            members = decode_members(b"".join(data for (data,) in rows))
     except (ValueError, TypeError, LookupError) as error:
         raise ValueError(f"the members of group {group_id!r}: {error}") from error
     if members and leader_id not in {each.id for each in members}:

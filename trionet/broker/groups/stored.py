@@ -97,7 +97,7 @@ def restored(stored: StoredGroup, settings: GroupSettings, now: float) -> Group:
     return group
 
 
-def taken_over(group: Group, settings: GroupSettings, changed_at_ms: int, now: float) -> Group:
+def inherited(group: Group, settings: GroupSettings, changed_at_ms: int, now: float) -> Group:
     """A group that another node has coordinated, as it is read by the one that does from now on.
 
     Who has never been in a generation is not known there. A generation that not everybody has heard

@@ -40,7 +40,7 @@ def _members_of(broker: BrokerState, group_id: str) -> int:
 
 
 def _describe(broker: BrokerState, call: Call, group_id: str, operations: int) -> DescribedGroup:
-    error_code = broker.groups.elsewhere(group_id)
+    error_code = broker.groups.coordinator_error(group_id)
     if error_code:
         return DescribedGroup(group_id=group_id, error_code=error_code)
     group = broker.groups.groups.get(group_id)

@@ -13,7 +13,7 @@ from ...protocol.messages.join_group import (
 )
 from ..apis import serves
 from ..call import Call
-from ..groups.answers import JoinAnswer
+from ..groups.answers import JoinGroupResult
 from ..groups.member import Join
 from ..state import BrokerState
 
@@ -54,7 +54,7 @@ async def handle(
     return None
 
 
-def _response(answer: JoinAnswer, version: int) -> JoinGroupResponse:
+def _response(answer: JoinGroupResult, version: int) -> JoinGroupResponse:
     protocol_name = answer.protocol_name
     if protocol_name is None and version < NULL_PROTOCOL_VERSION:
         protocol_name = ""

@@ -23,7 +23,7 @@ async def handle(
 ) -> OffsetDeleteResponse | None:
     if not request.group_id:
         return OffsetDeleteResponse(error_code=error_codes.INVALID_GROUP_ID)
-    if broker.groups.elsewhere(request.group_id):
+    if broker.groups.coordinator_error(request.group_id):
         return OffsetDeleteResponse(error_code=error_codes.NOT_COORDINATOR)
     group = broker.groups.groups.get(request.group_id)
     if group is None or group.state is GroupState.DEAD:

@@ -57,7 +57,7 @@ async def handle(
 async def _one_group(
     broker: BrokerState, request: OffsetFetchRequest, call: Call
 ) -> OffsetFetchResponse:
-    error_code = broker.groups.elsewhere(request.group_id)
+    error_code = broker.groups.coordinator_error(request.group_id)
     if error_code:
         if call.version < TOP_LEVEL_ERROR_VERSION:
             return _refused(request, error_code)
@@ -117,7 +117,7 @@ async def _group(
 ) -> OffsetFetchResponseGroup:
     if call.must_pause():
         await call.pause()
-    error_code = broker.groups.elsewhere(group.group_id)
+    error_code = broker.groups.coordinator_error(group.group_id)
     if error_code:
         return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
     offsets = broker.groups.offsets.of(group.group_id)

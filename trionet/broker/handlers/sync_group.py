@@ -9,7 +9,7 @@ from ...protocol import api_keys, error_codes
 from ...protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ..apis import serves
 from ..call import Call
-from ..groups.answers import SyncAnswer
+from ..groups.answers import SyncGroupResult
 from ..groups.member import Caller
 from ..state import BrokerState
 
@@ -41,7 +41,7 @@ async def handle(
     return None
 
 
-def _response(answer: SyncAnswer) -> SyncGroupResponse:
+def _response(answer: SyncGroupResult) -> SyncGroupResponse:
     return SyncGroupResponse(
         error_code=answer.error_code,
         protocol_type=answer.protocol_type,

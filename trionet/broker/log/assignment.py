@@ -124,7 +124,7 @@ def assign(
     return _tuple(Assignment, whole)
 
 
-def buffers_of(
+def buffers_to_write(
     records: memoryview, batches: list[Assigned], leader_epoch: int, append_time_ms: int
 ) -> list[Buffer]:
     """What to write: for each batch a new head and the rest of it.

@@ -32,11 +32,11 @@ class Checkpointing:
         self._directory = directory
         self._logs = logs
         self._writing = trio.Lock()
-        self._asked = self._written = 0
+        self._requested = self._written = 0
         self._stored: dict[str, frozenset[PartitionKey]] = {}
         self._lines: dict[PartitionKey, tuple[tuple[object, ...], bytes]] = {}
 
-    def speak_of(self, key: PartitionKey) -> bool:
+    def mentions(self, key: PartitionKey) -> bool:
         """Whether a file holds an offset of a partition of this name, or may just be getting it."""
         return any(key in keys for keys in self._stored.values())
 
@@ -52,14 +52,14 @@ class Checkpointing:
 
     async def write_start_offsets(self) -> None:
         """Write where the logs start; see :meth:`.LogFolder.write_start_offsets`."""
-        self._asked += 1
-        asked = self._asked
+        self._requested += 1
+        asked = self._requested
         async with self._writing:
             if self._written < asked:
                 await self._replace_start_offsets()
 
     async def _replace_start_offsets(self) -> None:
-        covered = self._asked
+        covered = self._requested
         starts = {
             key: log.start_offset for key, log in self._logs.items() if log.starts_inside_segment
         }
@@ -94,7 +94,7 @@ class Checkpointing:
         data = encode()
         self._directory.replace(name, data)
         try:
-            self._directory.keep_room(name, len(data) + GROWTH_BYTES)
+            self._directory.reserve(name, len(data) + GROWTH_BYTES)
         except OSError:
             # The disk is full: the next writing takes what there is.
             pass

@@ -24,7 +24,7 @@ from ...net.network import SYSTEM
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
 START_OFFSET_FILE = "log-start-offset-checkpoint"
 META_FILE = "meta.properties"
-CLEAN_STOP_FILE = ".kafka_cleanshutdown"
+CLEAN_SHUTDOWN_FILE = ".kafka_cleanshutdown"
 PARTITION_FILE = "partition.metadata"
 
 PartitionKey = tuple[str, int]
@@ -81,16 +81,16 @@ class FolderIdentity:
     directory_id: str
 
 
-def random_id(chance: random.Random = SYSTEM.chance) -> str:
+def random_id(rng: random.Random = SYSTEM.chance) -> str:
     """A new id in Kafka's spelling; never one that starts with a dash, which shells take amiss."""
     while True:
-        text = encode_id(_uuid(chance).bytes)
+        text = encode_id(_uuid(rng).bytes)
         if not text.startswith("-"):
             return text
 
 
-def _uuid(chance: random.Random) -> uuid.UUID:
-    return uuid.UUID(bytes=chance.randbytes(16), version=4)
+def _uuid(rng: random.Random) -> uuid.UUID:
+    return uuid.UUID(bytes=rng.randbytes(16), version=4)
 
 
 def encode_id(raw: bytes) -> str:
@@ -161,7 +161,7 @@ def decode_partition_metadata(data: bytes) -> bytes:
     return decode_id(fields["topic_id"])
 
 
-def encode_clean_stop() -> bytes:
+def encode_clean_shutdown() -> bytes:
     """``.kafka_cleanshutdown``; there are no broker epochs on one node."""
     return json.dumps({"version": "0", "broker_epoch": "-1"}).encode()
 
@@ -174,15 +174,15 @@ def partition_of(folder: str) -> PartitionKey | None:
     return found[1], int(found[2])
 
 
-def deleted_name(topic: str, partition: int, chance: random.Random = SYSTEM.chance) -> str:
+def deleted_name(topic: str, partition: int, rng: random.Random = SYSTEM.chance) -> str:
     """What a deleted partition's folder is called until it is gone."""
     # A folder name has at most 255 bytes, a topic's name up to 249 of them.
-    return f"{topic[: 255 - 50]}-{partition}.{_uuid(chance).hex}-delete"
+    return f"{topic[: 255 - 50]}-{partition}.{_uuid(rng).hex}-delete"
 
 
-def stray_name(topic: str, partition: int, chance: random.Random = SYSTEM.chance) -> str:
+def stray_name(topic: str, partition: int, rng: random.Random = SYSTEM.chance) -> str:
     """What the folder of a partition without a topic is called; it is never removed."""
-    return f"{topic[: 255 - 50]}-{partition}.{_uuid(chance).hex}-stray"
+    return f"{topic[: 255 - 50]}-{partition}.{_uuid(rng).hex}-stray"
 
 
 def is_deleted_name(folder: str) -> bool:

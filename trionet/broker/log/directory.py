@@ -34,7 +34,7 @@ T = TypeVar("T")
 Buffer = bytes | bytearray | memoryview
 
 # Log files leave so many to everything else: connections, the database, modules that are loaded.
-LEFT_DESCRIPTORS = 64
+RESERVED_DESCRIPTORS = 64
 
 # The kernel takes at most this many buffers in one gathering write (IOV_MAX).
 GATHER_BUFFERS_MAX = 1024
@@ -149,7 +149,7 @@ class SeekingLogFile(LogFile):
             return written
 
 
-def leave_descriptors(descriptor: int) -> int:
+def check_descriptor_limit(descriptor: int) -> int:
     """Take a descriptor for a log file, unless it is one of the last of the process.
 
     A broker without any could not even load the code that deletes a topic.
@@ -158,7 +158,7 @@ def leave_descriptors(descriptor: int) -> int:
         OSError: EMFILE.
     """
     limit = _descriptor_limit()
-    left = min(LEFT_DESCRIPTORS, limit // 16)
+    left = min(RESERVED_DESCRIPTORS, limit // 16)
     if descriptor >= limit - left:
         os.close(descriptor)
         raise OSError(
@@ -237,7 +237,7 @@ class Directory(Protocol):
         Durable when it returns, name and bytes.
         """
 
-    def keep_room(self, name: str, size: int) -> None:
+    def reserve(self, name: str, size: int) -> None:
         """Have the next :meth:`replace` of a file succeed on a full disk, up to ``size`` bytes.
 
         Raises:
@@ -308,10 +308,10 @@ class FolderDirectory:
 
     def create(self, name: str) -> LogFile:
         descriptor = self._open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
-        return log_file(leave_descriptors(descriptor))
+        return log_file(check_descriptor_limit(descriptor))
 
     def open(self, name: str) -> LogFile:
-        return log_file(leave_descriptors(self._open(name, os.O_RDWR)))
+        return log_file(check_descriptor_limit(self._open(name, os.O_RDWR)))
 
     def read(self, name: str, position: int = 0, count: int | None = None) -> bytes:
         try:
@@ -336,14 +336,14 @@ class FolderDirectory:
         return os.stat(self._join(name)).st_mtime_ns // 1_000_000
 
     def write(self, name: str, position: int, data: Buffer) -> None:
-        with _naming(self._join(name)):
+        with _with_filename(self._join(name)):
             _write_all(log_file(self._open(name, os.O_WRONLY | os.O_CREAT)), position, data)
 
     def replace(self, name: str, data: Buffer) -> None:
         # The new content must be on the disk before the name points to it (rename is atomic, but
         # nothing orders it after the data), and the name itself lives in the folder.
         draft = name + ".tmp"
-        with _naming(self._join(draft)):
+        with _with_filename(self._join(draft)):
             # Not emptied first: there may be room that was kept.
             file = log_file(self._open(draft, os.O_WRONLY | os.O_CREAT))
             _write_all(file, 0, data)
@@ -357,11 +357,11 @@ class FolderDirectory:
             raise
         self.sync()
 
-    def keep_room(self, name: str, size: int) -> None:
+    def reserve(self, name: str, size: int) -> None:
         self.write(name + ".tmp", 0, bytes(size))
 
     def truncate(self, name: str, size: int) -> None:
-        with _naming(self._join(name)):
+        with _with_filename(self._join(name)):
             log_file(self._open(name, os.O_WRONLY)).truncate(size)
 
     def remove(self, name: str) -> None:
@@ -371,14 +371,14 @@ class FolderDirectory:
             pass
 
     def sync_file(self, name: str) -> None:
-        with _naming(self._join(name)):
+        with _with_filename(self._join(name)):
             log_file(self._open(name, os.O_RDWR)).sync()
 
     def sync(self) -> None:
         if sys.platform == "win32":
             return  # NTFS journals names; a folder cannot be opened for syncing there.
         folder = LogFile(os.open(self.path, os.O_RDONLY | _BINARY))
-        with _naming(self.path):
+        with _with_filename(self.path):
             os.fsync(folder.fileno())
 
     def folder(self, name: str) -> FolderDirectory:
@@ -425,7 +425,7 @@ class FolderDirectory:
 
 
 @contextlib.contextmanager
-def _naming(path: str) -> Iterator[None]:
+def _with_filename(path: str) -> Iterator[None]:
     """Errors say which file they are about: the kernel does not know the name of a descriptor."""
     try:
         yield

@@ -55,7 +55,7 @@ class Durability:
         self._epochs = epochs
         self._commit = GroupCommit(directory, name, limiter)
         self._rolled: tuple[Segment, ...] = ()
-        self._pictures: tuple[tuple[int, dict[int, ProducerEntry]], ...] = ()
+        self._snapshots: tuple[tuple[int, dict[int, ProducerEntry]], ...] = ()
         self._names_made = 1
         self._names_durable = 0
         self._unflushed_since: int | None = None
@@ -73,13 +73,13 @@ class Durability:
     def note_roll(self, segment: Segment, producers: dict[int, ProducerEntry]) -> None:
         """``segment`` is finished; ``producers`` is a picture of what was known at its end."""
         self._rolled = (*self._rolled, segment)
-        self._pictures = (*self._pictures, (segment.end_offset, producers))
+        self._snapshots = (*self._snapshots, (segment.end_offset, producers))
         self._names_made += 1
 
     def forget_before(self, base_offset: int, start_offset: int) -> None:
         """The segments below ``base_offset`` are gone."""
         self._rolled = tuple(each for each in self._rolled if each.base_offset >= base_offset)
-        self._pictures = tuple(each for each in self._pictures if each[0] >= base_offset)
+        self._snapshots = tuple(each for each in self._snapshots if each[0] >= base_offset)
         self.recovery_point = max(self.recovery_point, start_offset)
         if self._durable_end[0] < base_offset:
             # Its segment is gone; or more bytes are durable, but none of them is needed any more.
@@ -147,7 +147,7 @@ class Durability:
         active = self._segments.active
         end_offset = active.end_offset
         position = active.base_offset, active.size
-        rolled, pictures = self._rolled, self._pictures
+        rolled, snapshots = self._rolled, self._snapshots
         names_made = self._names_made
         epochs = None if self._epochs.is_saved else self._epochs.encode()
         self._appended_in_round = None
@@ -159,7 +159,7 @@ class Durability:
                 active.save_indexes()
             if epochs is not None:
                 self._directory.replace(LEADER_EPOCH_FILE, epochs)
-            for offset, producers in pictures:
+            for offset, producers in snapshots:
                 write_snapshot(self._directory, offset, producers)
 
         def sync() -> None:
@@ -179,7 +179,7 @@ class Durability:
             if is_there and end_offset >= self.recovery_point:
                 self.recovery_point, self._durable_end = end_offset, position
             self._rolled = tuple(each for each in self._rolled if each not in rolled)
-            self._pictures = tuple(each for each in self._pictures if each not in pictures)
+            self._snapshots = tuple(each for each in self._snapshots if each not in snapshots)
             if epochs is not None:
                 self._epochs.note_saved(epochs)
             self._names_durable = names_made

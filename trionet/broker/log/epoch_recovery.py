@@ -50,7 +50,7 @@ def epochs_of_batches(segments: Iterable[Segment]) -> LeaderEpochs:
     return epochs
 
 
-def begin_next_epoch(
+def assign_next_epoch(
     directory: Directory, epochs: LeaderEpochs, end_offset: int, latest: int = 0
 ) -> None:
     """Begin an epoch at the end of a log whose stop was not clean. Blocks; durable afterwards.

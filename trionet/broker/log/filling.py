@@ -22,7 +22,7 @@ from .stored_segment import BatchPlace
 _OFFSETS_MAX = 2**31
 
 
-def fill(
+def fill_gap(
     directory: Directory, first_offset: int, end_offset: int, leader_epoch: int, now_ms: int
 ) -> list[Segment]:
     """Segments without records; one, unless there are more offsets than one can have. Blocks.
@@ -76,7 +76,7 @@ def empty_batch(base_offset: int, count: int, leader_epoch: int) -> bytes:
     return header._replace(crc=crc32c(header.pack()[CRC_START:])).pack()
 
 
-def cut_off(segment: Segment, end_offset: int, position: int) -> None:
+def truncate_segment(segment: Segment, end_offset: int, position: int) -> None:
     """Take from a segment what lies behind its last whole batch. Blocks.
 
     Raises:

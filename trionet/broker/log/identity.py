@@ -20,7 +20,7 @@ logger = logging.getLogger("trionet.broker.log")
 
 
 def identify(
-    directory: Directory, node_id: int, cluster_id: str | None, chance: random.Random
+    directory: Directory, node_id: int, cluster_id: str | None, rng: random.Random
 ) -> FolderIdentity:
     """Whose the folder is; one without ``meta.properties`` becomes this broker's. Blocks.
 
@@ -28,7 +28,7 @@ def identify(
         directory: the folder.
         node_id: the broker's ``node.id``.
         cluster_id: what its cluster id has to be; any by default, a random one if new.
-        chance: what ids are drawn from.
+        rng: what ids are drawn from.
 
     Raises:
         ConfigError: it belongs to another broker.
@@ -39,9 +39,9 @@ def identify(
         identity = decode_identity(directory.read(META_FILE), where)
     except FileNotFoundError:
         identity = FolderIdentity(
-            cluster_id=cluster_id or random_id(chance),
+            cluster_id=cluster_id or random_id(rng),
             node_id=node_id,
-            directory_id=random_id(chance),
+            directory_id=random_id(rng),
         )
         if any(map(partition_of, directory.folders())):
             logger.warning(

@@ -13,7 +13,7 @@ from typing import TypeVar
 import attrs
 
 from .checkpoints import (
-    CLEAN_STOP_FILE,
+    CLEAN_SHUTDOWN_FILE,
     RECOVERY_POINT_FILE,
     START_OFFSET_FILE,
     PartitionKey,
@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 @attrs.frozen
-class LastStop:
+class ShutdownRecord:
     """What the files of a data folder tell of its last broker.
 
     Attributes:
@@ -73,7 +73,7 @@ class LastStop:
         )
 
 
-def read_last_stop(directory: Directory) -> LastStop:
+def read_shutdown_record(directory: Directory) -> ShutdownRecord:
     """Read what the last broker has left, and finish deletions that were cut short. Blocks.
 
     Whatever happens from now on is an unclean stop.
@@ -83,9 +83,9 @@ def read_last_stop(directory: Directory) -> LastStop:
     """
     names = directory.names()
     has_logs = any(partition_of(folder) for folder in directory.folders())
-    was_clean = CLEAN_STOP_FILE in names or not has_logs
-    if CLEAN_STOP_FILE in names:
-        directory.remove(CLEAN_STOP_FILE)
+    was_clean = CLEAN_SHUTDOWN_FILE in names or not has_logs
+    if CLEAN_SHUTDOWN_FILE in names:
+        directory.remove(CLEAN_SHUTDOWN_FILE)
         directory.sync()
     for folder in directory.folders():
         if is_deleted_name(folder):
@@ -99,7 +99,7 @@ def read_last_stop(directory: Directory) -> LastStop:
         )
     for name in sorted(expected.difference(names)):
         logger.warning("there is no %s; %s counts in its place", name, EXTENT_FILE)
-    return LastStop(
+    return ShutdownRecord(
         was_clean,
         _read(directory, RECOVERY_POINT_FILE, decode_offsets) or {},
         _read(directory, START_OFFSET_FILE, decode_offsets) or {},

@@ -19,7 +19,7 @@ import trio
 from ..._util.raising import raise_from
 from ...errors import ApiError
 from ...protocol.error_codes import KAFKA_STORAGE_ERROR, OFFSET_OUT_OF_RANGE
-from .assignment import Appended, Assignment, assign, buffers_of
+from .assignment import Appended, Assignment, assign, buffers_to_write
 from .config import LogConfig
 from .directory import Buffer, Directory
 from .extents import Extent
@@ -93,8 +93,10 @@ class Log(ReadableLog):
                 INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
                 KAFKA_STORAGE_ERROR (the disk is full or failed, or the log is closed).
         """
-        if self._refusal is not None or self._durability.failure is not None:
-            raise ApiError(KAFKA_STORAGE_ERROR, self._refusal or self._durability.failure or "")
+        if self._offline_reason is not None or self._durability.failure is not None:
+            raise ApiError(
+                KAFKA_STORAGE_ERROR, self._offline_reason or self._durability.failure or ""
+            )
         self._now_ms = now_ms
         config = self.config
         headers = check_batches(records, config, now_ms)
@@ -104,7 +106,7 @@ class Log(ReadableLog):
         if batches:
             # One more view takes as long as writing the head of a batch.
             view = records if isinstance(records, memoryview) else memoryview(records)
-            buffers = buffers_of(view, batches, self.leader_epoch, append_time_ms)
+            buffers = buffers_to_write(view, batches, self.leader_epoch, append_time_ms)
             self._store(assignment, buffers, now_ms)
         elif append_time_ms >= 0:
             append_time_ms = duplicate_timestamp
@@ -162,7 +164,7 @@ class Log(ReadableLog):
             if self.end_offset > assignment.batches[-1].last_offset:
                 self._producers.update(assignment.producers)
             else:
-                self._segments.active.go_back(self.end_offset)
+                self._segments.active.undo_append(self.end_offset)
             self._unsettled = None
 
     async def begin_epoch(self, epoch: int) -> None:
@@ -192,7 +194,7 @@ class Log(ReadableLog):
     def _roll(self, now_ms: int) -> Segment:
         """Start a new segment at the end. One file is made; everything slow is left to a flush."""
         finished = self._segments.active
-        finished.mend()
+        finished.truncate_torn_end()
         finished.finish()
         self._is_rolling = True
         segment = Segment.create(self.directory, self.end_offset, now_ms)
@@ -254,7 +256,7 @@ class Log(ReadableLog):
     @property
     def is_offline(self) -> bool:
         """Appends are refused: a sync failed, or the log is closed or deleted."""
-        return self._refusal is not None or self._durability.failure is not None
+        return self._offline_reason is not None or self._durability.failure is not None
 
     @property
     def has_unflushed_segments(self) -> bool:
@@ -315,7 +317,7 @@ class Log(ReadableLog):
     @property
     def retention_may_block(self) -> bool:
         """Whether :meth:`retention_due` has to wait for the disk: call it in a thread then."""
-        return not all(each.newest_is_at_hand for each in self._segments.all)
+        return not all(each.is_newest_known for each in self._segments.all)
 
     def retention_due(self, now_ms: int) -> int | None:
         """The log start offset that retention wants now, None if nothing is to be removed."""
@@ -361,11 +363,11 @@ class Log(ReadableLog):
         with trio.CancelScope(shield=True):
             await self._durability.idle()
             if removed:
-                await self._note_start()
+                await self._save_start_offset()
                 await self.directory.in_thread(lambda: remove_segments(self.directory, removed))
                 self._removals -= 1
 
-    async def _note_start(self) -> None:
+    async def _save_start_offset(self) -> None:
         """Write down where the log starts before files go, or a start would report them missing."""
         if self._save_start is None:
             return
@@ -382,9 +384,9 @@ class Log(ReadableLog):
 
     # Closing
 
-    def refuse(self, reason: str) -> None:
+    def reject_appends(self, reason: str) -> None:
         """Take no more appends: each raises KAFKA_STORAGE_ERROR with ``reason``."""
-        self._refusal = self._refusal or reason
+        self._offline_reason = self._offline_reason or reason
 
     async def abandon(self) -> None:
         """Flush nothing any more; return when no thread is at work and no file is held open.
@@ -394,7 +396,7 @@ class Log(ReadableLog):
         self._durability.abandon(f"{self._name} was deleted")
         await self._durability.idle()
         for segment in self._segments.all:
-            segment.let_go()
+            segment.close_file()
 
     async def close(self) -> None:
         """Take no more appends and put everything on the disk, so that no scan is needed.
@@ -405,7 +407,7 @@ class Log(ReadableLog):
 
         Cancellation: the log takes no more appends, but its stop is not a clean one.
         """
-        self.refuse(f"{self._name} is closed")
+        self.reject_appends(f"{self._name} is closed")
         self._settle()
         await self.flush()
         await self._durability.idle()
@@ -414,7 +416,7 @@ class Log(ReadableLog):
 
     def _finish(self) -> None:
         active = self._segments.active
-        active.mend()
+        active.truncate_torn_end()
         active.finish()
         for segment in self._segments.all:
             if segment.has_unsaved_index or segment is active:

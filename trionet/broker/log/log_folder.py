@@ -22,12 +22,12 @@ from ...errors import ApiError
 from ...net.network import SYSTEM
 from .checkpointing import Checkpointing
 from .checkpoints import (
-    CLEAN_STOP_FILE,
+    CLEAN_SHUTDOWN_FILE,
     PARTITION_FILE,
     FolderIdentity,
     PartitionKey,
     deleted_name,
-    encode_clean_stop,
+    encode_clean_shutdown,
     encode_partition_metadata,
     partition_of,
     stray_name,
@@ -35,13 +35,13 @@ from .checkpoints import (
 from .config import LogConfig
 from .directory import Directory, FolderLock
 from .identity import identify
-from .last_stop import read_last_stop
+from .last_stop import read_shutdown_record
 from .log import Log
 from .opening import Opening, open_in_threads
 from .partition_opening import PartitionOpening, move_removed
 from .read_ahead import read_ahead
 from .recovery import Stop
-from .stop_failures import by_cause, report
+from .stop_failures import group_by_cause, log_failures
 from .threads import run_blocking
 
 logger = logging.getLogger("trionet.broker.log")
@@ -81,10 +81,10 @@ class LogFolder:
         directory: Directory,
         lock: FolderLock,
         identity: FolderIdentity,
-        chance: random.Random = SYSTEM.chance,
+        rng: random.Random = SYSTEM.chance,
     ) -> None:
         self.directory = directory
-        self._chance = chance
+        self._rng = rng
         self.cluster_id = identity.cluster_id
         self.node_id = identity.node_id
         self.directory_id = identity.directory_id
@@ -98,8 +98,8 @@ class LogFolder:
         self._creating: set[PartitionKey] = set()
         self._checkpointing = Checkpointing(directory, self.logs)
         self._save_start = self._checkpointing.write_start_offsets
-        self._moved: deque[str] = deque()
-        self._is_removing_moved = False
+        self._renamed: deque[str] = deque()
+        self._is_removing_renamed = False
 
     # Opening
 
@@ -136,12 +136,12 @@ class LogFolder:
 
         Cancellation: leaves when the logs being opened are; the folder is then still unclean.
         """
-        await self._run(move_removed, self.directory, removed, self._chance)
-        last_stop = await self._run(read_last_stop, self.directory)
+        await self._run(move_removed, self.directory, removed, self._rng)
+        last_stop = await self._run(read_shutdown_record, self.directory)
         self.was_clean = was_clean = last_stop.was_clean
         found = [key for key in map(partition_of, self.directory.folders()) if key is not None]
         folders = set(found)
-        opening = PartitionOpening(self.directory, self._open_log, self._chance, now_ms, begun)
+        opening = PartitionOpening(self.directory, self._open_log, self._rng, now_ms, begun)
         openings: dict[PartitionKey, Opening] = {}
         for key in dict.fromkeys([*found, *expected]):
             topic_id = topic_id_for(key[0]) if topic_id_for is not None else None
@@ -227,7 +227,7 @@ class LogFolder:
             raise ValueError(f"the log {topic}-{partition} exists")
         self._creating.add(key)
         try:
-            if self._checkpointing.speak_of(key):
+            if self._checkpointing.mentions(key):
                 # Of a topic that was deleted: a crash would take its offsets for this one's.
                 await self.write_checkpoints()
             log = await self._run(self._create_log, key, topic_id, config, now_ms)
@@ -264,24 +264,24 @@ class LogFolder:
 
         Cancellation: the partition is gone; what is left of its folder goes at the next start.
         """
-        name = deleted_name(topic, partition, self._chance)
-        await self._move_away((topic, partition), name)
-        self._moved.append(name)
-        if not self._is_removing_moved:
-            self._is_removing_moved = True
-            nursery.start_soon(self._remove_all_moved, name="remove deleted partitions")
+        name = deleted_name(topic, partition, self._rng)
+        await self._rename_away((topic, partition), name)
+        self._renamed.append(name)
+        if not self._is_removing_renamed:
+            self._is_removing_renamed = True
+            nursery.start_soon(self._remove_all_renamed, name="remove deleted partitions")
 
-    async def _remove_all_moved(self) -> None:
+    async def _remove_all_renamed(self) -> None:
         """One task for all: a topic may have ten thousand partitions."""
         try:
-            while self._moved:
+            while self._renamed:
                 names = [
-                    self._moved.popleft() for _ in range(min(REMOVED_AT_ONCE, len(self._moved)))
+                    self._renamed.popleft() for _ in range(min(REMOVED_AT_ONCE, len(self._renamed)))
                 ]
                 # In memory too: giving back a gigabyte of pages takes a tenth of a second.
-                await self.directory.in_thread(partial(self._remove_moved, names))
+                await self.directory.in_thread(partial(self._remove_renamed, names))
         finally:
-            self._is_removing_moved = False
+            self._is_removing_renamed = False
 
     async def set_aside(self, topic: str, partition: int) -> str:
         """Stop serving a partition that no topic owns, and keep its files.
@@ -298,13 +298,13 @@ class LogFolder:
 
         Cancellation: done, or not begun.
         """
-        name = stray_name(topic, partition, self._chance)
-        await self._move_away((topic, partition), name)
+        name = stray_name(topic, partition, self._rng)
+        await self._rename_away((topic, partition), name)
         return name
 
-    async def _move_away(self, key: PartitionKey, name: str) -> None:
+    async def _rename_away(self, key: PartitionKey, name: str) -> None:
         log = self.logs.pop(key)
-        log.refuse(f"{key[0]}-{key[1]} was deleted")
+        log.reject_appends(f"{key[0]}-{key[1]} was deleted")
         done = self._removing[key] = trio.Event()
         try:
             # Bounded by one fsync: a flush under way may still write into the folder.
@@ -325,12 +325,12 @@ class LogFolder:
 
     def _discard(self, directory: Directory, key: PartitionKey) -> None:
         """Remove a partition's folder that nobody has opened. Blocks."""
-        name = deleted_name(*key, self._chance)
+        name = deleted_name(*key, self._rng)
         directory.move_to(name)
         self.directory.sync()
         self.directory.remove_folder(name)
 
-    def _remove_moved(self, names: list[str]) -> None:
+    def _remove_renamed(self, names: list[str]) -> None:
         try:
             # The new name first: no power cut may give the records back to a later topic.
             self.directory.sync()
@@ -390,7 +390,7 @@ class LogFolder:
             scope = trio.CancelScope(shield=True)
             with raise_single_error():
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(_bound_when_cancelled, scope)
+                    nursery.start_soon(_set_deadline_when_cancelled, scope)
                     with scope:
                         await self._close_cleanly()
                     if scope.cancelled_caught:
@@ -401,12 +401,12 @@ class LogFolder:
                         )
                     nursery.cancel_scope.cancel(reason="the folder is closed")
         finally:
-            self._let_go()
+            self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         # Not in a coroutine's frame: the traceback of a Cancelled would keep the last log open.
         for log in self.logs.values():
-            log.refuse("the broker has stopped")
+            log.reject_appends("the broker has stopped")
         self._is_open = False
         self._lock.release()
 
@@ -417,11 +417,13 @@ class LogFolder:
         if not failures:
             try:
                 await self.write_checkpoints()
-                await self._run(self.directory.replace, CLEAN_STOP_FILE, encode_clean_stop())
+                await self._run(
+                    self.directory.replace, CLEAN_SHUTDOWN_FILE, encode_clean_shutdown()
+                )
             except OSError as error:
                 failures = {str(error): ["the checkpoints"]}
         self.stop_failed = bool(failures)
-        report(failures)
+        log_failures(failures)
 
     async def _close_logs(self) -> dict[str, list[str]]:
         failures: dict[PartitionKey, ApiError | OSError] = {}
@@ -435,7 +437,7 @@ class LogFolder:
         async with trio.open_nursery() as nursery:
             for key, log in self.logs.items():
                 nursery.start_soon(close_one, key, log)
-        return by_cause(failures)
+        return group_by_cause(failures)
 
     async def __aenter__(self) -> Self:
         return self
@@ -450,7 +452,7 @@ class LogFolder:
         return f"LogFolder({self.directory!r}, {len(self.logs)} logs)"
 
 
-async def _bound_when_cancelled(scope: trio.CancelScope) -> None:
+async def _set_deadline_when_cancelled(scope: trio.CancelScope) -> None:
     """Give a shielded scope an end, counted from when this task is cancelled."""
     try:
         await trio.sleep_forever()
@@ -464,7 +466,7 @@ async def open_log_folder(
     *,
     node_id: int,
     cluster_id: str | None = None,
-    chance: random.Random = SYSTEM.chance,
+    rng: random.Random = SYSTEM.chance,
 ) -> AsyncIterator[LogFolder]:
     """Take a data folder for one broker, and let it go at the end of the block.
 
@@ -474,7 +476,7 @@ async def open_log_folder(
         directory: the folder.
         node_id: the broker's ``node.id``.
         cluster_id: what the folder's cluster id has to be; any by default, a random one if new.
-        chance: what ids are drawn from.
+        rng: what ids are drawn from.
 
     Raises:
         ConfigError: another broker has it open, or it belongs to another one.
@@ -484,9 +486,9 @@ async def open_log_folder(
     """
     lock = await run_blocking(directory, directory.lock)
     try:
-        identity = await run_blocking(directory, identify, directory, node_id, cluster_id, chance)
+        identity = await run_blocking(directory, identify, directory, node_id, cluster_id, rng)
     except BaseException:
         lock.release()
         raise
-    async with LogFolder(directory, lock, identity, chance) as folder:
+    async with LogFolder(directory, lock, identity, rng) as folder:
         yield folder

@@ -16,7 +16,7 @@ from typing import TypeVar
 
 import trio
 
-from .directory import Buffer, FolderLock, LogFile, leave_descriptors, log_file
+from .directory import Buffer, FolderLock, LogFile, check_descriptor_limit, log_file
 from .threads import in_thread
 
 T = TypeVar("T")
@@ -94,7 +94,7 @@ class MemoryDirectory:
     def replace(self, name: str, data: Buffer) -> None:
         self._files[name] = bytearray(data)
 
-    def keep_room(self, name: str, size: int) -> None:
+    def reserve(self, name: str, size: int) -> None:
         pass
 
     def truncate(self, name: str, size: int) -> None:
@@ -172,7 +172,9 @@ if sys.platform == "linux":
 
         def fileno(self) -> int:
             if self._descriptor == _NO_DESCRIPTOR:
-                self._descriptor = leave_descriptors(os.memfd_create(self._name, os.MFD_CLOEXEC))
+                self._descriptor = check_descriptor_limit(
+                    os.memfd_create(self._name, os.MFD_CLOEXEC)
+                )
             return self._descriptor
 
         def size(self) -> int:

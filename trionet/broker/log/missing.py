@@ -33,7 +33,7 @@ class Gap(NamedTuple):
     """Where the batches of ``before`` end in its file."""
 
 
-class Losses:
+class MissingRecords:
     """What is missing of one log.
 
     Args:
@@ -104,7 +104,7 @@ class Losses:
         """The batches of a segment, whose file has ``size`` bytes, end at what is ``damage``."""
         self._cuts[segment.base_offset] = size - segment.size, damage
 
-    def note_behind(self, found: list[Segment], end_offset: int, then: str) -> None:
+    def note_end(self, found: list[Segment], end_offset: int, then: str) -> None:
         """Report that what lay between the last segment found and ``end_offset`` is gone."""
         last = found[-1]
         name = last.name("log")
@@ -140,7 +140,7 @@ class Losses:
 
 
 def find_gaps(
-    segments: list[Segment], trusted_up_to: int, losses: Losses, *, may_have_gaps: bool
+    segments: list[Segment], trusted_up_to: int, losses: MissingRecords, *, may_have_gaps: bool
 ) -> list[Gap]:
     """Report what is missing at the front of a log and between its segments. Blocks; reads only.
 
@@ -188,7 +188,7 @@ def find_gaps(
     return noted
 
 
-def _note_gaps(gaps: list[Gap], size: int | None, losses: Losses) -> list[Gap]:
+def _note_gaps(gaps: list[Gap], size: int | None, losses: MissingRecords) -> list[Gap]:
     for segment, first_offset, end_offset, position in gaps:
         losses.note(
             first_offset,

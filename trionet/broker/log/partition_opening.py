@@ -18,7 +18,7 @@ from .checkpoints import (
 from .config import LogConfig
 from .directory import Directory
 from .log import Log
-from .missing import Losses, MissingRecordsError
+from .missing import MissingRecords, MissingRecordsError
 from .recovery import Stop
 
 logger = logging.getLogger("trionet.broker.log")
@@ -37,7 +37,7 @@ class PartitionOpening:
     Args:
         directory: the data folder.
         open_log: opens the log in a partition's folder.
-        chance: what names are drawn from.
+        rng: what names are drawn from.
         now_ms: the clock.
         begun: the partitions whose folders may not have been made yet.
     """
@@ -46,7 +46,7 @@ class PartitionOpening:
         self,
         directory: Directory,
         open_log: OpenLog,
-        chance: random.Random,
+        rng: random.Random,
         now_ms: int,
         begun: Container[PartitionKey] = (),
     ) -> None:
@@ -54,7 +54,7 @@ class PartitionOpening:
         self._begun = begun
         self._directory = directory
         self._open_log = open_log
-        self._chance = chance
+        self._rng = rng
         self._now_ms = now_ms
 
     def open(
@@ -136,7 +136,7 @@ class PartitionOpening:
         self, key: PartitionKey, directory: Directory, found_id: bytes, stop: Stop
     ) -> None:
         """Keep what may be all that is left of a topic."""
-        name, aside = f"{key[0]}-{key[1]}", stray_name(*key, self._chance)
+        name, aside = f"{key[0]}-{key[1]}", stray_name(*key, self._rng)
         logger.warning(
             "%s: its folder is of another topic of this name, with the id %s; %s",
             name,
@@ -159,7 +159,7 @@ class PartitionOpening:
             stop = _begin(stop, 0)  # of an earlier topic
         end_offset = stop.recovery_point
         if stop.start_offset < end_offset:
-            losses = Losses(name, stop.extent, allowed=stop.loss_allowed)
+            losses = MissingRecords(name, stop.extent, allowed=stop.loss_allowed)
             size = None if stop.extent is None else stop.extent.size
             then = f"the next record gets offset {end_offset}"
             losses.note(stop.start_offset, end_offset, size, f"there is no folder {name}", then)
@@ -182,14 +182,14 @@ class PartitionOpening:
 
 
 def move_removed(
-    directory: Directory, removed: Iterable[tuple[PartitionKey, bytes]], chance: random.Random
+    directory: Directory, removed: Iterable[tuple[PartitionKey, bytes]], rng: random.Random
 ) -> None:
     """Give folders that a deletion has left the names of what is deleted. Blocks.
 
     Args:
         directory: the data folder.
         removed: the partitions, and the ids of their topics: a folder of another topic stays.
-        chance: what names are drawn from.
+        rng: what names are drawn from.
 
     Raises:
         OSError: one cannot be read or renamed.
@@ -198,7 +198,7 @@ def move_removed(
     for key, topic_id in removed:
         name = f"{key[0]}-{key[1]}"
         if name in folders and _read_id(folder := directory.folder(name))[0] == topic_id:
-            folder.move_to(deleted_name(*key, chance))
+            folder.move_to(deleted_name(*key, rng))
 
 
 def _begin(stop: Stop, offset: int) -> Stop:

@@ -19,7 +19,7 @@ from .page_cache import is_page_cached
 # Of each file no more: what is looked at is small, or its beginning.
 _BYTES_MAX = 65536
 # Of these opening a log looks into the newest; the names rise with the offsets.
-_OF_SEGMENTS = ("log", "index", "timeindex", "snapshot")
+_SEGMENT_SUFFIXES = ("log", "index", "timeindex", "snapshot")
 
 
 def read_ahead(path: str, folders: Iterable[str]) -> None:
@@ -40,8 +40,8 @@ def read_ahead(path: str, folders: Iterable[str]) -> None:
         try:
             if not number and _is_cached(os.path.join(at, PARTITION_FILE)):
                 return
-            for name in _looked_into(os.listdir(at)):
-                _begin_to_read(os.path.join(at, name))
+            for name in _files_to_read(os.listdir(at)):
+                _start_reading(os.path.join(at, name))
         except OSError:
             continue
 
@@ -50,16 +50,16 @@ def _is_cached(path: str) -> bool:
     return is_page_cached(log_file(os.open(path, os.O_RDONLY)), 0)
 
 
-def _looked_into(names: list[str]) -> Iterable[str]:
+def _files_to_read(names: list[str]) -> Iterable[str]:
     newest: dict[str, str] = {}
     for name in names:
         _, _, suffix = name.rpartition(".")
-        kind = suffix if suffix in _OF_SEGMENTS else name
+        kind = suffix if suffix in _SEGMENT_SUFFIXES else name
         newest[kind] = max(name, newest.get(kind, ""))
     return newest.values()
 
 
-def _begin_to_read(path: str) -> None:
+def _start_reading(path: str) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.posix_fadvise(descriptor, 0, _BYTES_MAX, os.POSIX_FADV_WILLNEED)

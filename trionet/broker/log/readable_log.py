@@ -73,7 +73,7 @@ class ReadableLog:
         self.start_offset = loaded.start_offset
         self.end_offset = self._segments.active.end_offset
         self._producers = loaded.producers
-        self._refusal: str | None = None
+        self._offline_reason: str | None = None
         self._now_ms = now_ms
         self._is_as_closed = stop.was_clean and loaded.is_as_closed
         self._removals = 0  # under way

@@ -111,7 +111,7 @@ def _recompressed(
         if header.codec == codec:
             parts.append(view[start:end])
         else:
-            body = _inflated(header.codec, view[start + HEADER_SIZE : end], limit)
+            body = _decompressed(header.codec, view[start + HEADER_SIZE : end], limit)
             limit -= len(body)
             parts += _batch(header, codec, compress(codec, body, level))
         start = end
@@ -127,7 +127,7 @@ def _level(config: LogConfig) -> int | None:
     return config.compression_zstd_level if codec == ZSTD else None
 
 
-def _inflated(codec: int, body: memoryview, limit: int) -> Buffer:
+def _decompressed(codec: int, body: memoryview, limit: int) -> Buffer:
     try:
         return body if codec == NONE else decompress(codec, body, max(0, limit))
     except WireFormatError as error:

@@ -21,11 +21,11 @@ import attrs
 
 from .config import LogConfig
 from .directory import Directory
-from .epoch_recovery import begin_next_epoch, epochs_of_batches, stored_epochs
+from .epoch_recovery import assign_next_epoch, epochs_of_batches, stored_epochs
 from .extents import Extent
-from .filling import cut_off, fill
+from .filling import fill_gap, truncate_segment
 from .leader_epochs import LeaderEpochs
-from .missing import Losses, find_gaps
+from .missing import MissingRecords, find_gaps
 from .producer_recovery import (
     producers_at,
     remove_stray_snapshots,
@@ -33,10 +33,10 @@ from .producer_recovery import (
     snapshots_among,
 )
 from .producer_state import ProducerEntry, expired
-from .scanning import Scanning
+from .scanning import RecoveryScan
 from .segment import Segment
 from .segment_files import find_segments, remove_segments
-from .trust import trust_active
+from .trust import find_clean_end
 
 logger = logging.getLogger("trionet.broker.log")
 
@@ -83,16 +83,16 @@ def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms:
         MissingRecordsError: records are gone, and the log may not be opened without them.
         OSError: the folder cannot be read or written.
     """
-    return _Loading(directory, name, config, stop, now_ms).load()
+    return _LogLoader(directory, name, config, stop, now_ms).load()
 
 
-def _had_epochs(stop: Stop) -> bool:
+def _had_epoch_file(stop: Stop) -> bool:
     """Whether the file of the leader epochs had been written: an empty log of epoch 0 has none."""
     extent = stop.extent
     return extent is not None and bool(extent.leader_epoch or (stop.was_clean and extent.size > 0))
 
 
-class _Loading:
+class _LogLoader:
     """Opening one folder; see :func:`load`."""
 
     def __init__(
@@ -103,8 +103,8 @@ class _Loading:
         self._config = config
         self._stop = stop
         self._now_ms = now_ms
-        self._losses = Losses(name, stop.extent, allowed=stop.loss_allowed)
-        self._epochs = stored_epochs(directory, name, is_expected=_had_epochs(stop))
+        self._losses = MissingRecords(name, stop.extent, allowed=stop.loss_allowed)
+        self._epochs = stored_epochs(directory, name, is_expected=_had_epoch_file(stop))
         self._producers: dict[int, ProducerEntry] = {}
         self._was_clean = stop.was_clean
 
@@ -112,17 +112,17 @@ class _Loading:
         directory, stop = self._directory, self._stop
         names = directory.names()
         segments = find_segments(directory, names, self._now_ms)
-        segments = self._without_removed(segments)
+        segments = self._remove_deleted(segments)
         snapshots = snapshots_among(names)
         is_as_closed = False
         epochs = self._epochs
         if segments:
             had_epochs = epochs is not None
-            segments = self._up_to_the_end(self._without_gaps(segments), snapshots)
+            segments = self._find_end(self._fill_gaps(segments), snapshots)
             epochs = self._epochs
             is_as_closed = self._was_clean and not self._losses.count and had_epochs
         if not segments:
-            segments, epochs = self._begin_anew()
+            segments, epochs = self._start_empty()
             # Should a power cut take the file's name, an empty log is made again at 0.
             is_as_closed = not segments[0].base_offset
         start_offset = max(stop.start_offset, segments[0].base_offset)
@@ -135,7 +135,7 @@ class _Loading:
         remove_stray_snapshots(directory, snapshots, segments)
         # An idle partition holds no descriptor.
         if directory.is_durable:
-            segments[-1].let_go()
+            segments[-1].close_file()
         producers, expiration_ms = self._producers, self._config.producer_id_expiration_ms
         for producer_id in expired(producers, self._now_ms, expiration_ms):
             del producers[producer_id]
@@ -148,7 +148,7 @@ class _Loading:
             is_as_closed=is_as_closed,
         )
 
-    def _without_removed(self, segments: list[Segment]) -> list[Segment]:
+    def _remove_deleted(self, segments: list[Segment]) -> list[Segment]:
         """Those that records are read from; a power cut may bring back what was being removed.
 
         It comes without what was not on the disk yet, so nobody may look into it.
@@ -158,7 +158,7 @@ class _Loading:
         remove_segments(self._directory, removed)
         return segments[len(removed) :]
 
-    def _without_gaps(self, segments: list[Segment]) -> list[Segment]:
+    def _fill_gaps(self, segments: list[Segment]) -> list[Segment]:
         """The segments, with others in the place of those that are gone."""
         stop, losses = self._stop, self._losses
         trusted_up_to = _OFFSET_MAX if stop.was_clean else stop.recovery_point
@@ -166,7 +166,7 @@ class _Loading:
         gaps = find_gaps(segments, trusted_up_to, losses, may_have_gaps=may_have_gaps)
         losses.check()
         for segment, first_offset, end_offset, position in gaps:
-            cut_off(segment, first_offset, position)
+            truncate_segment(segment, first_offset, position)
             filling = self._fill(first_offset, end_offset)
             for each in (segment, *filling):
                 each.release()
@@ -177,12 +177,12 @@ class _Loading:
 
     def _fill(self, first_offset: int, end_offset: int) -> list[Segment]:
         epoch = self._epochs.at(first_offset) if self._epochs is not None else 0
-        filling = fill(self._directory, first_offset, end_offset, max(epoch, 0), self._now_ms)
+        filling = fill_gap(self._directory, first_offset, end_offset, max(epoch, 0), self._now_ms)
         self._losses.filled += sum(each.size for each in filling)
         self._directory.sync()
         return filling
 
-    def _up_to_the_end(self, segments: list[Segment], snapshots: list[int]) -> list[Segment]:
+    def _find_end(self, segments: list[Segment], snapshots: list[int]) -> list[Segment]:
         """Find where the log ends, and have it end no earlier than it did.
 
         Returns:
@@ -190,11 +190,11 @@ class _Loading:
         """
         stop, losses, epochs = self._stop, self._losses, self._epochs
         end_offset_max = _OFFSET_MAX if stop.extent is None else stop.extent.end_offset
-        self._was_clean = self._was_clean and trust_active(
+        self._was_clean = self._was_clean and find_clean_end(
             segments[-1], end_offset_max, gaps_allowed=self._config.may_have_gaps
         )
         if not self._was_clean:
-            scanning = Scanning(
+            scanning = RecoveryScan(
                 self._directory,
                 self._name,
                 self._config,
@@ -207,19 +207,19 @@ class _Loading:
             epochs = epochs_of_batches(segments)
         end_offset = segments[-1].end_offset
         if end_offset < stop.start_offset:
-            self._leave_what_is_deleted(segments)
+            self._remove_all(segments)
             return []
         if end_offset < stop.recovery_point:
-            losses.note_behind(segments, stop.recovery_point, self._next)
+            losses.note_end(segments, stop.recovery_point, self._next)
         losses.check()
         epoch = stop.extent.leader_epoch if stop.extent is not None else 0
         if not self._was_clean or losses.count:
-            begin_next_epoch(self._directory, epochs, end_offset, epoch)
+            assign_next_epoch(self._directory, epochs, end_offset, epoch)
         elif epochs.latest < epoch:
             epochs.assign(epoch, end_offset)
         self._epochs = epochs
         if end_offset < stop.recovery_point:
-            segments = self._filled_up(segments)
+            segments = self._fill_end(segments)
         if self._was_clean:
             self._producers = producers_at(
                 self._directory,
@@ -234,10 +234,10 @@ class _Loading:
     def _next(self) -> str:
         return f"the next record gets offset {self._stop.recovery_point}"
 
-    def _filled_up(self, segments: list[Segment]) -> list[Segment]:
+    def _fill_end(self, segments: list[Segment]) -> list[Segment]:
         """The segments, with one behind them that takes the log to where it had ended."""
         last = segments[-1]
-        cut_off(last, last.end_offset, last.size)
+        truncate_segment(last, last.end_offset, last.size)
         last.finish()
         last.save_indexes()
         filling = self._fill(last.end_offset, self._stop.recovery_point)
@@ -245,7 +245,7 @@ class _Loading:
             each.release()
         return [*(segments if last.size else segments[:-1]), *filling]
 
-    def _leave_what_is_deleted(self, segments: list[Segment]) -> None:
+    def _remove_all(self, segments: list[Segment]) -> None:
         """Remove a log that ends before its start: all that is there has been deleted."""
         stop, end_offset = self._stop, segments[-1].end_offset
         logger.warning(
@@ -264,7 +264,7 @@ class _Loading:
             self._losses.note(stop.start_offset, stop.recovery_point, size, where, self._next)
         self._losses.check()
 
-    def _begin_anew(self) -> tuple[list[Segment], LeaderEpochs]:
+    def _start_empty(self) -> tuple[list[Segment], LeaderEpochs]:
         """A log without records, which begins where the one ended that was there."""
         stop, epochs = self._stop, self._epochs or LeaderEpochs()
         self._note_all_missing("the folder has no segment")
@@ -272,5 +272,5 @@ class _Loading:
         segments = [Segment.create(self._directory, start_offset, self._now_ms)]
         epoch = stop.extent.leader_epoch if stop.extent is not None else 0
         if self._losses.count or (stop.extent is not None and max(start_offset, epoch)):
-            begin_next_epoch(self._directory, epochs, start_offset, epoch)
+            assign_next_epoch(self._directory, epochs, start_offset, epoch)
         return segments, epochs

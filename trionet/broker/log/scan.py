@@ -27,7 +27,7 @@ def last_offset_max(base_offset: int) -> int:
     return min(base_offset + ENTRY_MAX, _OFFSET_MAX)
 
 
-class Scan:
+class BatchScan:
     """The valid batches of a file, up to the first bad one.
 
     Iterate it once; then :attr:`position` is where the valid part ends and :attr:`damage` says what

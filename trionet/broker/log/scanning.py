@@ -1,4 +1,4 @@
-"""Scanning what may be missing or torn after an unclean stop; see :mod:`.recovery`."""
+"""Scans what an unclean shutdown may have left missing or torn."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import logging
 from .config import LogConfig
 from .directory import Directory
 from .epoch_recovery import epochs_of_batches
-from .filling import cut_off, fill
+from .filling import fill_gap, truncate_segment
 from .leader_epochs import EPOCH_MAX, LeaderEpochs
-from .missing import Losses
+from .missing import MissingRecords
 from .producer_recovery import producers_at, snapshot_offsets, write_snapshot
 from .producer_state import ProducerEntry, replayed
-from .scan import Scan
+from .scan import BatchScan
 from .segment import Segment
 from .segment_files import remove_segments
 from .stored_segment import BatchPlace
@@ -22,7 +22,7 @@ from .validation import records_max
 logger = logging.getLogger("trionet.broker.log")
 
 
-class Scanning:
+class RecoveryScan:
     """One folder after an unclean stop.
 
     Args:
@@ -40,7 +40,7 @@ class Scanning:
         name: str,
         config: LogConfig,
         recovery_point: int,
-        losses: Losses,
+        losses: MissingRecords,
         now_ms: int,
     ) -> None:
         self._directory = directory
@@ -130,15 +130,15 @@ class Scanning:
         """Fill the gap between what was ``kept`` and a segment that is there."""
         last = kept[-1]
         first_offset, end_offset = last.end_offset, following.base_offset
-        self._losses.note_behind(found, end_offset, "consumers pass over them")
+        self._losses.note_end(found, end_offset, "consumers pass over them")
         self._losses.check()
-        cut_off(last, last.end_offset, last.size)
+        truncate_segment(last, last.end_offset, last.size)
         epoch = max(self._epochs.latest, 0)
         if last.size:
             self._finish(last, first_offset)
         else:
             kept.pop()
-        filling = fill(self._directory, first_offset, end_offset, epoch, self._now_ms)
+        filling = fill_gap(self._directory, first_offset, end_offset, epoch, self._now_ms)
         self._losses.filled += sum(each.size for each in filling)
         kept.extend(filling)
 
@@ -152,26 +152,26 @@ class Scanning:
             What is wrong behind them; None if nothing is there.
         """
         producers = dict(self._producers)
-        scan, hollow_at = self._scan_up_to(segment, segment.size)
+        scan, implausible_at = self._scan_up_to(segment, segment.size)
         damage = scan.damage
-        if damage is not None and hollow_at is not None:
+        if damage is not None and implausible_at is not None:
             self._producers = producers
-            scan, _ = self._scan_up_to(segment, hollow_at)
+            scan, _ = self._scan_up_to(segment, implausible_at)
         segment.grow(scan.position, scan.next_offset, segment.modified_ms)
         return damage
 
-    def _scan_up_to(self, segment: Segment, size: int) -> tuple[Scan, int | None]:
+    def _scan_up_to(self, segment: Segment, size: int) -> tuple[BatchScan, int | None]:
         """Index the batches within ``size``; where those begin that claim too much at its end."""
         forget_indexes(segment)
         epochs = self._epochs
         gaps_allowed = self._config.may_have_gaps
-        scan = Scan(segment.file, size, segment.base_offset, gaps_allowed=gaps_allowed)
-        hollow_at: int | None = None
+        scan = BatchScan(segment.file, size, segment.base_offset, gaps_allowed=gaps_allowed)
+        implausible_at: int | None = None
         for header in scan:
             if header.count <= records_max(header):
-                hollow_at = None
-            elif hollow_at is None:
-                hollow_at = scan.position
+                implausible_at = None
+            elif implausible_at is None:
+                implausible_at = scan.position
             place = BatchPlace(header.base_offset, header.last_offset, scan.position, header.size)
             segment.note(place, header.max_timestamp, self._config.index_interval_bytes)
             if epochs.latest < header.leader_epoch <= EPOCH_MAX:
@@ -180,7 +180,7 @@ class Scanning:
                 self._producers[header.producer_id] = replayed(
                     self._producers.get(header.producer_id), header
                 )
-        return scan, hollow_at
+        return scan, implausible_at
 
     def _cut(self, segment: Segment, size: int, newer: list[Segment], damage: str) -> None:
         """End the log behind the valid part of ``segment``, whose file has ``size`` bytes."""

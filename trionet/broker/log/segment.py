@@ -65,7 +65,7 @@ class Segment(StoredSegment):
         segment = cls(directory, base_offset, now_ms)
         segment.end_offset = end_offset
         segment.size = directory.size(segment.name("log"))
-        segment._newest_is_known = False
+        segment._is_newest_known = False
         segment._modified_ms = -1
         return segment
 
@@ -92,9 +92,9 @@ class Segment(StoredSegment):
         """Add bytes to the file; :meth:`note` and :meth:`grow` make them part of the segment.
 
         Raises:
-            OSError: not all of them could be written; see :meth:`go_back`.
+            OSError: not all of them could be written; see :meth:`undo_append`.
         """
-        self.mend()
+        self.truncate_torn_end()
         position = self.size
         self._size_before = position
         self._max_timestamp_before = self._max_timestamp
@@ -110,7 +110,7 @@ class Segment(StoredSegment):
         if written != size:
             raise OSError(errno.ENOSPC, f"{written} of {size} bytes could be written")
 
-    def go_back(self, end_offset: int) -> None:
+    def undo_append(self, end_offset: int) -> None:
         """Take back an append, whatever of it has happened; repeating it changes nothing.
 
         What it has written is cut off, now or, where that fails, before the next write.
@@ -127,16 +127,16 @@ class Segment(StoredSegment):
         self._recent = []
         self._max_timestamp = self._max_timestamp_before
         self._max_timestamp_offset = self._max_timestamp_offset_before
-        self._take_back_entries()
+        self._remove_index_entries()
         if not size:
             self.first_timestamp = -1
         try:
-            self.mend()
+            self.truncate_torn_end()
         except OSError:
             # What failed first says more; the next write tries again.
             pass
 
-    def _take_back_entries(self) -> None:
+    def _remove_index_entries(self) -> None:
         index, time_index = self._index, self._time_index
         assert index is not None
         assert time_index is not None
@@ -155,7 +155,7 @@ class Segment(StoredSegment):
     def _relative_end(self) -> int:
         return self.end_offset - self.base_offset
 
-    def mend(self) -> None:
+    def truncate_torn_end(self) -> None:
         """Cut off what a failed write left.
 
         Raises:
@@ -178,7 +178,7 @@ class Segment(StoredSegment):
             # What no entry can say is found without one.
             if entry <= ENTRY_MAX and position <= ENTRY_MAX:
                 self.index.append(entry, position)
-            self._note_time()
+            self._append_time_entry()
             self._since_index_entry = 0
         self._since_index_entry += size
         recent = self._recent
@@ -192,7 +192,7 @@ class Segment(StoredSegment):
         self.size = size
         self._modified_ms = now_ms
 
-    def _note_time(self) -> None:
+    def _append_time_entry(self) -> None:
         entry = self._max_timestamp_offset - self.base_offset
         if self._max_timestamp >= 0 and entry <= ENTRY_MAX and self._time_index is not None:
             self._time_index.append_if_newer(self._max_timestamp, entry)
@@ -226,7 +226,7 @@ class Segment(StoredSegment):
 
     def finish(self) -> None:
         """The last time index entry, made when the segment ends or the log is closed."""
-        self._note_time()
+        self._append_time_entry()
 
     # Saving
 

@@ -14,7 +14,7 @@ logger = logging.getLogger("trionet.broker.log")
 NAMES_LISTED_MAX = 3
 
 
-def by_cause(failures: Mapping[PartitionKey, ApiError | OSError]) -> dict[str, list[str]]:
+def group_by_cause(failures: Mapping[PartitionKey, ApiError | OSError]) -> dict[str, list[str]]:
     """The names of the partitions, by what the disk said of them and of the file of the first."""
     names: dict[str, list[str]] = {}
     files: dict[str, str] = {}
@@ -25,7 +25,7 @@ def by_cause(failures: Mapping[PartitionKey, ApiError | OSError]) -> dict[str, l
     return {f"{cause}{files[cause]}": each for cause, each in names.items()}
 
 
-def report(failures: Mapping[str, list[str]]) -> None:
+def log_failures(failures: Mapping[str, list[str]]) -> None:
     """One line of the log for each cause."""
     for cause, names in failures.items():
         more = len(names) - NAMES_LISTED_MAX

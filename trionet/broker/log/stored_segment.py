@@ -68,10 +68,10 @@ class StoredSegment:
         "_index_cuts",
         "_index_saved",
         "_is_damage_reported",
+        "_is_newest_known",
         "_max_timestamp",
         "_max_timestamp_offset",
         "_modified_ms",
-        "_newest_is_known",
         "_recent",
         "_time_index",
         "base_offset",
@@ -88,7 +88,7 @@ class StoredSegment:
         self._modified_ms = created_ms
         self.end_offset = base_offset
         self.size = 0
-        self._newest_is_known = True
+        self._is_newest_known = True
         self._is_damage_reported = False
         self._max_timestamp = -1
         self._max_timestamp_offset = base_offset
@@ -123,7 +123,7 @@ class StoredSegment:
             except FileNotFoundError:
                 pass
             if index is None or not self._ends_as_indexed(index):
-                return self.index_again()[0]
+                return self.rebuild_indexes()[0]
             self._index_saved = len(index)
             self._index = index
         return index
@@ -138,10 +138,10 @@ class StoredSegment:
             except FileNotFoundError:
                 pass
             if index is None:
-                _, index = self.index_again()
+                _, index = self.rebuild_indexes()
         return index
 
-    def index_again(self) -> tuple[OffsetIndex, TimeIndex]:
+    def rebuild_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
         """Make the indexes anew from the batch headers, in RAM and on the disk.
 
         Nothing is cut: the log file was on the disk before the last stop. What lies behind bytes
@@ -150,7 +150,7 @@ class StoredSegment:
         Raises:
             FileNotFoundError: the segment was removed.
         """
-        index, time_index, newest, damage = self._indexes_of_batches()
+        index, time_index, newest, damage = self._index_batches()
         growing = self._time_index
         if growing is not None:
             # The loop may be adding to it, and a flush saving it: its files follow with the next.
@@ -167,7 +167,7 @@ class StoredSegment:
             logger.error("%r: records behind cannot be read: %s", self.directory, damage)
         return index, time_index
 
-    def _indexes_of_batches(
+    def _index_batches(
         self,
     ) -> tuple[OffsetIndex, TimeIndex, tuple[int, int], Exception | None]:
         """The indexes, the newest timestamp with its offset, and what the batches end with."""
@@ -244,15 +244,15 @@ class StoredSegment:
     @property
     def max_timestamp(self) -> int:
         """The greatest timestamp of its records, -1 without any (may wait for the disk)."""
-        if not self._newest_is_known:
-            self._learn_newest()
+        if not self._is_newest_known:
+            self._load_newest()
         return self._max_timestamp
 
     @property
     def max_timestamp_offset(self) -> int:
         """The last offset of the batch that has it (may wait for the disk)."""
-        if not self._newest_is_known:
-            self._learn_newest()
+        if not self._is_newest_known:
+            self._load_newest()
         return self._max_timestamp_offset
 
     def set_newest(self, timestamp: int, offset: int) -> None:
@@ -260,9 +260,9 @@ class StoredSegment:
         # In this order: a thread may look at them meanwhile.
         self._max_timestamp_offset = offset
         self._max_timestamp = timestamp
-        self._newest_is_known = True
+        self._is_newest_known = True
 
-    def _learn_newest(self) -> None:
+    def _load_newest(self) -> None:
         """Read the end of the time index; if it cannot be right, make the indexes again."""
         # Two entries, because one says nothing: zeros, which a crash can leave behind the entries,
         # are a possible entry but not one that rises.
@@ -276,7 +276,7 @@ class StoredSegment:
         except FileNotFoundError:
             pass
         if times is None:
-            self.index_again()
+            self.rebuild_indexes()
         else:
             timestamp, offset = times.last()
             self.set_newest(timestamp, self.base_offset + offset)
@@ -291,9 +291,9 @@ class StoredSegment:
         return modified_ms
 
     @property
-    def newest_is_at_hand(self) -> bool:
+    def is_newest_known(self) -> bool:
         """Whether :attr:`newest_ms` would be told without waiting for the disk."""
-        return self._newest_is_known and self._modified_ms >= 0
+        return self._is_newest_known and self._modified_ms >= 0
 
     @property
     def is_loaded(self) -> bool:
@@ -306,7 +306,7 @@ class StoredSegment:
         newest = self.max_timestamp
         return newest if newest >= 0 else self.modified_ms
 
-    def let_go(self) -> None:
+    def close_file(self) -> None:
         """Hold the file no longer; whoever sends a range of it still does."""
         self._file = None
 
@@ -380,7 +380,7 @@ class StoredSegment:
         """
         entry, position = self.index.floor(offset - self.base_offset)
         if position and not self._is_indexed(entry, position):
-            position = self.index_again()[0].floor(offset - self.base_offset)[1]
+            position = self.rebuild_indexes()[0].floor(offset - self.base_offset)[1]
         return self.places(position)
 
     def places(self, position: int) -> Iterator[BatchPlace]:

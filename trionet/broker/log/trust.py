@@ -14,7 +14,7 @@ from .scan import last_offset_max
 from .segment import Segment
 
 
-def trust_active(segment: Segment, end_offset_max: int, *, gaps_allowed: bool) -> bool:
+def find_clean_end(segment: Segment, end_offset_max: int, *, gaps_allowed: bool) -> bool:
     """Find the end of the newest segment after a clean stop; False: it has to be scanned.
 
     Reads its indexes, and the log file from the last index entry on. Blocks.
