@@ -1,7 +1,7 @@
-"""How the last run of a broker ended, according to its data folder.
+"""Reads from a data folder how the last run of a broker ended.
 
-Where a log starts is written down before the files below it go, so that a start can tell what was
-deleted from what is missing.
+The start offset of a log is saved before files below it are removed, so that a start can tell
+deleted records from missing ones.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ T = TypeVar("T")
 
 @attrs.frozen
 class ShutdownRecord:
-    """What the files of a data folder tell of its last broker.
+    """What the files of a data folder say about its last shutdown.
 
     Attributes:
-        was_clean: it has put everything on the disk.
-        recovery_points: up to where each log is on the disk, as Kafka writes it.
-        start_offsets: of logs that do not begin with a segment, as Kafka writes it.
-        extents: the same and more; None if nobody has written them, or they are damaged.
+        was_clean: everything had been flushed.
+        recovery_points: up to where each log was on the disk, from Kafka's checkpoint.
+        start_offsets: of logs that start inside a segment, from Kafka's checkpoint.
+        extents: the same and more; None if the file is missing or damaged.
     """
 
     was_clean: bool
@@ -47,11 +47,11 @@ class ShutdownRecord:
     extents: dict[PartitionKey, Extent] | None
 
     def of(self, key: PartitionKey, *, loss_allowed: bool) -> Stop:
-        """What is known of one partition, or of an earlier one of the same name.
+        """What is known about one partition, or an earlier one of the same name.
 
         Args:
             key: the partition.
-            loss_allowed: whether its log may be opened although records are missing.
+            loss_allowed: whether its log may be opened with missing records.
         """
         if self.extents is None:
             return Stop(
@@ -62,7 +62,7 @@ class ShutdownRecord:
             )
         extent = self.extents.get(key)
         if extent is None:
-            # The others may still speak of an earlier topic of this name.
+            # The other files may still refer to an earlier topic of this name.
             return Stop(was_clean=self.was_clean, loss_allowed=loss_allowed)
         return Stop(
             was_clean=self.was_clean,
@@ -74,9 +74,9 @@ class ShutdownRecord:
 
 
 def read_shutdown_record(directory: Directory) -> ShutdownRecord:
-    """Read what the last broker has left, and finish deletions that were cut short. Blocks.
+    """Read what the last run left, and finish interrupted deletions. Blocks.
 
-    Whatever happens from now on is an unclean stop.
+        Anything that happens from now on is an unclean shutdown.
 
     Raises:
         OSError: the folder cannot be read or written.
@@ -93,12 +93,11 @@ def read_shutdown_record(directory: Directory) -> ShutdownRecord:
     expected = {RECOVERY_POINT_FILE, START_OFFSET_FILE} if has_logs else set()
     if has_logs and EXTENT_FILE not in names and directory.is_durable:
         logger.warning(
-            "there is no %s: what is missing of logs cannot be told at this start, unless offsets"
-            " are missing between two segments",
+            "there is no %s: this start can only detect missing records between two segments",
             EXTENT_FILE,
         )
     for name in sorted(expected.difference(names)):
-        logger.warning("there is no %s; %s counts in its place", name, EXTENT_FILE)
+        logger.warning("there is no %s; using %s instead", name, EXTENT_FILE)
     return ShutdownRecord(
         was_clean,
         _read(directory, RECOVERY_POINT_FILE, decode_offsets) or {},
@@ -115,5 +114,5 @@ def _read(
     except FileNotFoundError:
         pass
     except ValueError as error:
-        logger.warning("%s is damaged and not used: %s", name, error)
+        logger.warning("%s is damaged and ignored: %s", name, error)
     return None

@@ -1,12 +1,12 @@
-"""One partition's log: batches in, file ranges out, in Kafka's on-disk format.
+"""One partition's log: appends batches and reads file ranges, in Kafka's on-disk format.
 
-Appends are writes to the page cache, made in the loop and never waited for; what is on the disk is
-the business of :meth:`Log.flush`. Nothing here looks at single records except look-ups by time.
+(Kafka: UnifiedLog and LocalLog.) An append writes to the page cache, in the loop, and waits for
+nothing; :meth:`Log.flush` makes records durable. Only lookups by time decode single records.
 
-The order of an append is what makes a failure harmless: every batch is checked and every decision
-taken before the first byte is written. Whatever goes wrong behind that, an error of the disk or any
-other exception, is settled before the next append: all of it is taken back, until the end of the
-log has moved, and all of it has happened from then on.
+The order of an append is what makes a failure harmless. Every batch is checked and every decision
+made before the first byte is written. If anything fails after that, an error of the disk or any
+other exception, the next append settles it first: until the log end offset has moved, the whole
+append is undone; from then on, it counts as done.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from .validation import check_batches
 
 logger = logging.getLogger("trionet.broker.log")
 
-#: Without the checks of its arguments' names, which take longer than the rest.
+#: Creates named tuples without their keyword handling, which takes longer than the rest.
 _tuple: Final = tuple.__new__
 
 
 class Log(ReadableLog):
-    """One partition's log; made by :meth:`open`, in the broker by a ``LogFolder``.
+    """One partition's log; opened by :meth:`open`, in the broker by a ``LogFolder``.
 
-    Belongs to one trio loop. The methods that say so may also be called in threads meanwhile.
+    Belongs to one trio loop. Methods documented as thread-safe may also be called in threads.
     """
 
     @classmethod
@@ -59,13 +59,13 @@ class Log(ReadableLog):
         topic: str = "",
         partition: int = 0,
     ) -> Log:
-        """Open the log in a folder, or start one. Blocks, and scans after an unclean stop.
+        """Open the log in a folder, or create an empty one. Blocks; scans after an unclean shutdown.
 
         Args:
             directory: the partition's folder.
             config: the topic's settings; Kafka's defaults by default.
-            now_ms: the clock.
-            stop: how the last run ended; unclean, with nothing known to be on the disk, by default.
+            now_ms: the current time.
+            stop: how the last run ended; by default unclean, with nothing known to be on the disk.
             topic: the topic's name.
             partition: the partition's number.
 
@@ -78,20 +78,20 @@ class Log(ReadableLog):
     # Appending
 
     def append(self, records: Buffer, now_ms: int) -> Appended:
-        """Store the batches of one produce request's field, all or none, in one write.
+        """Append the batches of one records field of a produce request, all or none, in one write.
 
-        Assigns the offsets. Neither waits nor syncs; when :attr:`must_flush` is true afterwards,
-        the answer to the producer has to wait for :meth:`flush`.
+        Assigns the offsets. Neither waits nor syncs; if :attr:`must_flush` is true afterwards, the
+        response to the producer has to wait for :meth:`flush`.
 
         Args:
-            records: whole batches of format 2. Not referenced after the return.
-            now_ms: the broker's clock.
+            records: whole batches of format 2. Not referenced after the call.
+            now_ms: the current time.
 
         Raises:
-            ApiError: nothing was stored and the log is as before. UNSUPPORTED_FOR_MESSAGE_FORMAT,
-                CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD,
-                INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
-                KAFKA_STORAGE_ERROR (the disk is full or failed, or the log is closed).
+            ApiError: nothing was appended, and the log is unchanged. UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD,
+        INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
+        KAFKA_STORAGE_ERROR (the disk is full or failed, or the log is closed).
         """
         if self._offline_reason is not None or self._durability.failure is not None:
             raise ApiError(
@@ -104,7 +104,7 @@ class Log(ReadableLog):
         assignment = assign(headers, self._producers, self.end_offset, append_time_ms)
         batches, _, size, first_offset, last_offset, duplicate_timestamp = assignment
         if batches:
-            # One more view takes as long as writing the head of a batch.
+            # A second view would take as long as writing the header of a batch.
             view = records if isinstance(records, memoryview) else memoryview(records)
             buffers = buffers_to_write(view, batches, self.leader_epoch, append_time_ms)
             self._store(assignment, buffers, now_ms)
@@ -142,17 +142,17 @@ class Log(ReadableLog):
             self._unsettled = None
         except OSError as error:
             self._settle_append()
-            text = f"{self._name}: storing {size} bytes failed: {error}"
+            text = f"{self._name}: appending {size} bytes failed: {error}"
             raise_from(ApiError(KAFKA_STORAGE_ERROR, text), error)
         except BaseException:
             self._settle_append()
             raise
 
     def _settle(self) -> None:
-        """Bring to an end what an exception has interrupted.
+        """Finish or undo what an exception has interrupted.
 
         Raises:
-            OSError: a segment that was not begun has left a file which cannot be removed.
+            OSError: rolling was interrupted, and the file of the new segment cannot be removed.
         """
         self._settle_append()
         if self._is_rolling:
@@ -168,20 +168,22 @@ class Log(ReadableLog):
             self._unsettled = None
 
     async def begin_epoch(self, epoch: int) -> None:
-        """Give records another leader epoch from now on; on the disk when this returns.
+        """Start a leader epoch: records appended from now on get it. Durable when this returns.
 
         Args:
-            epoch: higher than :attr:`leader_epoch`.
+            epoch: greater than :attr:`leader_epoch`.
 
         Raises:
-            ValueError: it is not.
-            ApiError: KAFKA_STORAGE_ERROR, it could not be written down. It is in use all the same.
+            ValueError: the epoch is not greater.
+            ApiError: KAFKA_STORAGE_ERROR, the epoch could not be saved. It is used all the same.
 
-        Cancellation: it has begun in any case; unless this returns, a power cut may make it
-        forgotten until the next flush.
+        Cancellation: the epoch has started in any case; unless this returns, a power failure may
+        undo it until the next flush.
         """
         if epoch <= self.leader_epoch:
-            raise ValueError(f"{self._name}: epoch {epoch} does not follow {self.leader_epoch}")
+            raise ValueError(
+                f"{self._name}: leader epoch {epoch} is not greater than {self.leader_epoch}"
+            )
         self.leader_epoch = epoch
         self.epochs.assign(epoch, self.end_offset)
         if not self.directory.is_durable:
@@ -192,7 +194,7 @@ class Log(ReadableLog):
     # Rolling
 
     def _roll(self, now_ms: int) -> Segment:
-        """Start a new segment at the end. One file is made; everything slow is left to a flush."""
+        """Start a new segment. Creates one file; everything slow is left to the next flush."""
         finished = self._segments.active
         finished.truncate_torn_end()
         finished.finish()
@@ -200,15 +202,15 @@ class Log(ReadableLog):
         segment = Segment.create(self.directory, self.end_offset, now_ms)
         self._is_as_closed = False
         if self.directory.is_durable:
-            # Before the segment counts: what is not synced later could be lost by a power cut.
+            # Before the segment is added: if it were not synced later, a power failure could lose it.
             self._durability.note_roll(finished, dict(self._producers))
         self._segments.add(segment)
         self._is_rolling = False
         return segment
 
     def _settle_roll(self) -> None:
-        # Were the last segment to grow beyond the name of the next one, a start would find the end
-        # of the log in that empty file.
+        # If the last segment grew past the base offset of this empty file, the next start would
+        # take that file for the end of the log.
         if self._segments.active.base_offset != self.end_offset:
             self.directory.remove(file_name(self.end_offset, "log"))
         self._is_rolling = False
@@ -217,21 +219,21 @@ class Log(ReadableLog):
 
     @property
     def recovery_point(self) -> int:
-        """Everything below this offset survives a power cut (in memory: the end of the log)."""
+        """Everything below this offset survives a power failure (in memory: the log end offset)."""
         if not self.directory.is_durable:
             return self.end_offset
         return self._durability.recovery_point
 
     @property
     def stored_recovery_point(self) -> int:
-        """The recovery point to write into the checkpoint file."""
+        """The recovery point as the checkpoint file may state it."""
         if not self.directory.is_durable:
             return self.end_offset
         return self._durability.stored_recovery_point
 
     @property
     def extent(self) -> Extent:
-        """What of the log is on the disk, to compare with what the next start finds."""
+        """The part of the log that is on the disk; the next start compares it with what it finds."""
         base_offset, position = self._durability.stored_position
         return Extent(
             self.topic_id,
@@ -245,47 +247,47 @@ class Log(ReadableLog):
 
     @property
     def unflushed_messages(self) -> int:
-        """How many offsets would not survive a power cut now."""
+        """How many offsets a power failure would lose now."""
         return self.end_offset - self.recovery_point
 
     @property
     def must_flush(self) -> bool:
-        """``flush.messages`` is reached: the answer to the producer has to wait for a flush."""
+        """``flush.messages`` is reached: the response to the producer has to wait for a flush."""
         return 0 < self.unflushed_messages >= self.config.flush_messages
 
     @property
     def is_offline(self) -> bool:
-        """Appends are refused: a sync failed, or the log is closed or deleted."""
+        """Appends are rejected: a sync failed, or the log is closed or deleted."""
         return self._offline_reason is not None or self._durability.failure is not None
 
     @property
     def has_unflushed_segments(self) -> bool:
-        """A segment has ended and is not on the disk: a start after a crash would scan it."""
+        """A finished segment is not on the disk yet: after a crash it would be scanned."""
         return self._durability.has_rolled
 
     def flush_due(self, now_ms: int) -> int | None:
-        """The offset up to which the policy wants a flush now, None for none.
+        """The offset up to which a flush is due now; None: no flush is due.
 
-        By ``flush.messages``, by ``flush.ms``, or because a finished segment is not on the disk.
+        Due by ``flush.messages``, by ``flush.ms``, or because a finished segment is not on the disk.
         """
         if not self.directory.is_durable or self.is_offline:
             return None
         return self._durability.due(now_ms, self.config.flush_messages, self.config.flush_ms)
 
     async def flush(self, up_to: int | None = None) -> None:
-        """Return when everything below ``up_to`` survives a power cut.
+        """Return when everything below ``up_to`` survives a power failure.
 
-        All who wait at the same time share an fsync, made in a thread.
+        Concurrent calls share an fsync, which runs in a thread.
 
         Args:
-            up_to: :attr:`end_offset` at the moment of the call by default.
+            up_to: by default :attr:`end_offset` at the time of the call.
 
         Raises:
-            ApiError: KAFKA_STORAGE_ERROR. If an fsync failed, every waiter gets it and the log
-                takes no more appends; it can still be read.
+            ApiError: KAFKA_STORAGE_ERROR. If an fsync failed, every waiting call raises it and the
+                log rejects appends from then on; it can still be read.
 
-        Cancellation: the task that runs the fsync leaves when that has ended, all others at once.
-        Nothing is lost, and the fsync counts, either way.
+        Cancellation: the task that runs the fsync returns when the fsync has ended, all others at
+        once. Either way nothing is lost, and the fsync counts.
         """
         if not self.directory.is_durable:
             await trio.lowlevel.checkpoint()
@@ -297,48 +299,47 @@ class Log(ReadableLog):
 
     @property
     def starts_inside_segment(self) -> bool:
-        """The names of the files do not tell the start offset.
+        """Whether the start offset cannot be derived from the names of the segment files.
 
-        Those of files that are being removed do not either: a power cut may bring them back, and
-        without what was not on the disk yet.
+        True also while files are being removed: a power failure may restore them, incomplete.
         """
         return self._removals > 0 or self.start_offset > self._segments.all[0].base_offset
 
     @property
     def size(self) -> int:
-        """The bytes of all segments."""
+        """The size of all segments, in bytes."""
         return self._segments.size
 
     @property
     def segment_count(self) -> int:
-        """How many segments there are, the active one included."""
+        """The number of segments, including the active one."""
         return len(self._segments)
 
     @property
     def retention_may_block(self) -> bool:
-        """Whether :meth:`retention_due` has to wait for the disk: call it in a thread then."""
+        """Whether :meth:`retention_due` may wait for the disk and should be called in a thread."""
         return not all(each.is_newest_known for each in self._segments.all)
 
     def retention_due(self, now_ms: int) -> int | None:
-        """The log start offset that retention wants now, None if nothing is to be removed."""
+        """The log start offset that retention calls for now; None: nothing is to be deleted."""
         self._now_ms = now_ms
         return start_offset_due(
             self._segments.all, self.config, self.start_offset, self.high_watermark, now_ms
         )
 
     async def delete_before(self, offset: int) -> None:
-        """Remove the records below ``offset``; for DeleteRecords and retention.
+        """Delete the records below ``offset``, for DeleteRecords and retention.
 
-        They cannot be read any more from the moment of the call. Whole segments below are then
+        They cannot be read from the time of the call on. Segments that are entirely below are then
         removed in a thread; ranges of them that are being sent stay readable.
 
         Args:
-            offset: the new log start offset; a lower one than the present changes nothing.
+            offset: the new log start offset; one below the current start offset changes nothing.
 
         Raises:
             ApiError: OFFSET_OUT_OF_RANGE, above the high watermark; KAFKA_STORAGE_ERROR.
 
-        Cancellation: nothing is done, or all of it.
+        Cancellation: all or nothing.
         """
         await trio.lowlevel.checkpoint()
         if offset > self.high_watermark:
@@ -351,15 +352,15 @@ class Log(ReadableLog):
                 self._settle()
                 self._roll(self._now_ms)
             except OSError as error:
-                text = f"{self._name}: no new segment can be made: {error}"
+                text = f"{self._name}: cannot create a new segment: {error}"
                 raise_from(ApiError(KAFKA_STORAGE_ERROR, text), error)
         self.start_offset = max(self.start_offset, offset)
         self.epochs.remove_below(self.start_offset)
         removed = self._segments.remove_below(self.start_offset)
         self._removals += bool(removed)
         self._durability.forget_before(self._segments.all[0].base_offset, self.start_offset)
-        # Bounded: one fsync that may still be writing their index files, one of the file that says
-        # where the log starts, and some unlinks.
+        # Bounded: one fsync that may still be writing their index files, one for the file of the
+        # start offsets, and some unlinks.
         with trio.CancelScope(shield=True):
             await self._durability.idle()
             if removed:
@@ -368,30 +369,30 @@ class Log(ReadableLog):
                 self._removals -= 1
 
     async def _save_start_offset(self) -> None:
-        """Write down where the log starts before files go, or a start would report them missing."""
+        """Save the start offset before files are removed; else a start would report them missing."""
         if self._save_start is None:
             return
         try:
             await self._save_start()
         except OSError as error:
-            # The disk may be full, and what is to go makes room.
-            logger.warning("%s: its new start is not written down yet: %s", self._name, error)
+            # The disk may be full, and removing the files frees space.
+            logger.warning("%s: the new log start offset is not saved yet: %s", self._name, error)
 
     def expire_producers(self, now_ms: int) -> None:
-        """Forget the idempotent producers that were idle for ``producer.id.expiration.ms``."""
+        """Remove the idempotent producers that were idle for ``producer.id.expiration.ms``."""
         for producer_id in expired(self._producers, now_ms, self.config.producer_id_expiration_ms):
             del self._producers[producer_id]
 
     # Closing
 
     def reject_appends(self, reason: str) -> None:
-        """Take no more appends: each raises KAFKA_STORAGE_ERROR with ``reason``."""
+        """Reject all appends from now on: each raises KAFKA_STORAGE_ERROR with ``reason``."""
         self._offline_reason = self._offline_reason or reason
 
     async def abandon(self) -> None:
-        """Flush nothing any more; return when no thread is at work and no file is held open.
+        """Stop flushing; return when no thread is running and no file is held open.
 
-        Always a checkpoint. Who waits for a flush gets KAFKA_STORAGE_ERROR.
+        Always a checkpoint. Pending calls of :meth:`flush` raise KAFKA_STORAGE_ERROR.
         """
         self._durability.abandon(f"{self._name} was deleted")
         await self._durability.idle()
@@ -399,13 +400,13 @@ class Log(ReadableLog):
             segment.close_file()
 
     async def close(self) -> None:
-        """Take no more appends and put everything on the disk, so that no scan is needed.
+        """Reject appends and flush everything, so that the next start needs no scan.
 
         Raises:
-            ApiError: KAFKA_STORAGE_ERROR, an fsync failed: the stop is not a clean one.
+            ApiError: KAFKA_STORAGE_ERROR, an fsync failed: the shutdown is not clean.
             OSError: a file could not be written.
 
-        Cancellation: the log takes no more appends, but its stop is not a clean one.
+        Cancellation: the log rejects appends, but its shutdown is not clean.
         """
         self.reject_appends(f"{self._name} is closed")
         self._settle()
@@ -423,7 +424,7 @@ class Log(ReadableLog):
                 segment.save_indexes()
         sync_indexes(active)
         if not self.epochs.is_saved and self.size:
-            # An empty log without the file is one that begins with epoch 0.
+            # Without the file, an empty log starts with epoch 0.
             self.directory.replace(LEADER_EPOCH_FILE, self.epochs.encode())
         write_snapshot(self.directory, self.end_offset, self._producers)
 

@@ -1,8 +1,8 @@
-"""The data folder of a broker: one partition's log per folder, and what ties them together.
+"""The data folder of a broker: the logs of its partitions, one folder each (Kafka: LogManager).
 
-The order of the files at a stop and a start is what keeps a crash honest. A stop puts every log on
-the disk, then the checkpoints, and last the file that says so. A start removes that file before the
-first append, so that whatever happens from then on is an unclean stop.
+The order of file operations is what makes a crash detectable. A shutdown first flushes every log,
+then writes the checkpoints, and last the file that marks it as clean. A start removes that file
+before the first append, so that anything that happens from then on is an unclean shutdown.
 """
 
 from __future__ import annotations
@@ -48,32 +48,32 @@ logger = logging.getLogger("trionet.broker.log")
 
 T = TypeVar("T")
 
-# How many fsyncs of one folder are under way at once; more only queue up in the disk.
+# How many fsyncs of one folder run concurrently; more would only queue up at the disk.
 SYNCS_AT_ONCE_MAX = 8
 
-# How many logs are opened in one go after a clean stop: a hop to a thread takes as long as opening
-# one. It is one thread then, since two of them get in each other's way (see read_ahead). After
-# another stop each log may take minutes of scanning, most of them without the interpreter.
+# How many logs a thread opens per call after a clean shutdown: a hop to a thread takes as long as
+# opening one. A single thread then, since two would compete for the interpreter (see read_ahead).
+# After an unclean shutdown each log may need minutes of scanning, mostly without the interpreter.
 CLEAN_LOGS_AT_ONCE = 50
 
-# How many deleted partitions one call in a thread removes; a stop waits for its end.
+# How many deleted partitions one call in a thread removes; a shutdown waits for its end.
 REMOVED_AT_ONCE = 20
 
-# How long a stop goes on that is cancelled, in order to be a clean one.
+# How long a cancelled shutdown continues, in order to be clean.
 CANCELLED_STOP_SECONDS = 2.0
 
 
 class LogFolder:
-    """An open data folder; made by :func:`open_log_folder`.
+    """An open data folder; opened by :func:`open_log_folder`.
 
     Attributes:
-        directory: where it is.
-        cluster_id: the cluster it belongs to, 22 characters.
-        node_id: the broker it belongs to.
+        directory: the folder.
+        cluster_id: the id of its cluster, 22 characters.
+        node_id: the ``node.id`` of its broker.
         directory_id: its own id, 22 characters.
-        was_clean: the last stop was clean; also true for a new folder.
+        was_clean: the last shutdown was clean; also true for a new folder.
         logs: all open logs, by topic and partition.
-        stop_failed: something could not be put on the disk when the folder was closed.
+        stop_failed: something could not be flushed when the folder was closed.
     """
 
     def __init__(
@@ -115,26 +115,27 @@ class LogFolder:
         removed: Iterable[tuple[PartitionKey, bytes]] = (),
         loss_allowed: bool = True,
     ) -> None:
-        """Open the log of every partition folder; after an unclean stop with a scan of its end.
+        """Open the log of every partition folder; after an unclean shutdown, scan their ends.
 
         Args:
-            config_for: gives a topic's settings.
-            now_ms: the clock.
-            threads: how many logs to recover at once (``num.recovery.threads.per.data.dir``).
-            topic_id_for: the id that a topic of this name has, None if there is none. A folder of
-                another id belonged to a topic that was deleted before: it is set aside. One without
-                an id gets this one. By default folders are believed.
-            expected: the partitions of all topics; one without a folder is reported, and gets one.
-            begun: those of them that were just being made.
-            removed: the partitions that were just being removed, and the ids of their topics.
-            loss_allowed: open logs of which records are missing (``log.missing.records.allowed``).
+            config_for: returns the settings of a topic.
+            now_ms: the current time.
+            threads: how many logs to recover concurrently
+                (``num.recovery.threads.per.data.dir``).
+            topic_id_for: returns the id of the topic of a name, None if there is none. A folder with
+                another id belonged to a deleted topic, and is set aside; one without an id gets this
+                one. By default, the ids in the folders are used.
+            expected: the partitions of all topics; a missing folder is reported and created.
+            begun: those of them whose creation had not finished.
+            removed: the partitions whose deletion had not finished, with the ids of their topics.
+            loss_allowed: open logs with missing records (``log.missing.records.allowed``).
 
         Raises:
-            MissingRecordsError: records are missing, each loss is in the log, and none is allowed;
-                nothing that was found has been changed, but for what was being removed.
+            MissingRecordsError: records are missing and that is not allowed. Each loss was logged;
+                nothing was changed except for finished deletions.
             OSError: the folder cannot be read or written.
 
-        Cancellation: leaves when the logs being opened are; the folder is then still unclean.
+        Cancellation: returns when the logs being opened are open; the folder stays unclean.
         """
         await self._run(move_removed, self.directory, removed, self._rng)
         last_stop = await self._run(read_shutdown_record, self.directory)
@@ -155,7 +156,7 @@ class LogFolder:
                 return
             self.logs[key] = log
             if not was_clean:
-                logger.info("%s-%d is open (%d of %d logs)", *key, len(self.logs), len(found))
+                logger.info("opened the log %s-%d (%d of %d)", *key, len(self.logs), len(found))
 
         await open_in_threads(
             self.directory,
@@ -167,10 +168,11 @@ class LogFolder:
         )
         opening.check()
         self._is_open = True
-        # A folder has to be there before a file says that its records are: recovery may have found
-        # one that the process made before it was killed, and whose name is not on the disk yet.
+        # A folder's name must be durable before a checkpoint says that its records are: recovery
+        # may have found a folder that was created just before a kill and never synced.
         await self._run(self.directory.sync)
-        # What recovery has cut must not lie below a stored recovery point when it grows again.
+        # Offsets that recovery has cut off will be assigned again, and must not lie below a stored
+        # recovery point then.
         await self.write_checkpoints()
 
     def _read_ahead(self, keys: list[PartitionKey]) -> None:
@@ -204,31 +206,32 @@ class LogFolder:
     async def create(
         self, topic: str, partition: int, topic_id: bytes, config: LogConfig, now_ms: int
     ) -> Log:
-        """Start the log of a new partition; it survives a power cut from its first flush on.
+        """Create the log of a new partition; it survives a power failure from its first flush on.
 
         Args:
             topic: the topic's name.
             partition: the partition's number.
             topic_id: 16 bytes.
             config: the topic's settings.
-            now_ms: the clock.
+            now_ms: the current time.
 
         Raises:
-            ValueError: it exists, or is just being made.
-            OSError: a file could not be made.
+            ValueError: it exists or is being created.
+            OSError: a file could not be created.
 
-        Cancellation: the log is open, or was never made.
+        Cancellation: the log is open, or was not created.
         """
         key = topic, partition
         await trio.lowlevel.checkpoint()
         while key in self._removing:
             await self._removing[key].wait()
         if key in self.logs or key in self._creating:
-            raise ValueError(f"the log {topic}-{partition} exists")
+            raise ValueError(f"the log {topic}-{partition} exists already")
         self._creating.add(key)
         try:
             if self._checkpointing.mentions(key):
-                # Of a topic that was deleted: a crash would take its offsets for this one's.
+                # The checkpoints of a deleted topic of this name: after a crash they would be taken for
+                # those of the new one.
                 await self.write_checkpoints()
             log = await self._run(self._create_log, key, topic_id, config, now_ms)
             self.logs[key] = log
@@ -245,24 +248,24 @@ class LogFolder:
         except FileNotFoundError:
             pass
         else:
-            # A deletion that could not rename it left it here: its records are nobody's any more.
+            # Left by a deletion that could not rename it: its topic does not exist any more.
             self._discard(directory, key)
             directory = self.directory.folder(f"{key[0]}-{key[1]}")
         directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
         return self._open_log(key, directory, topic_id, config, Stop(was_clean=True), now_ms)
 
     async def delete(self, topic: str, partition: int, nursery: trio.Nursery) -> None:
-        """Remove a partition with all its records.
+        """Delete a partition with all its records.
 
-        Its folder gets another name before this returns, so that the partition can be made anew;
-        its files, which may be many gigabytes, are then removed in a thread, by a task in
-        ``nursery``. Ranges that are being sent stay readable.
+        Its folder is renamed before this returns, so that the partition can be created again. Its
+        files, which may be many gigabytes, are then removed in a thread, by a task in ``nursery``.
+        Ranges that are being sent stay readable.
 
         Raises:
             KeyError: there is no such log.
             OSError: the folder could not be renamed.
 
-        Cancellation: the partition is gone; what is left of its folder goes at the next start.
+        Cancellation: the partition is deleted; the next start removes the rest of its folder.
         """
         name = deleted_name(topic, partition, self._rng)
         await self._rename_away((topic, partition), name)
@@ -272,22 +275,22 @@ class LogFolder:
             nursery.start_soon(self._remove_all_renamed, name="remove deleted partitions")
 
     async def _remove_all_renamed(self) -> None:
-        """One task for all: a topic may have ten thousand partitions."""
+        """Remove renamed folders; one task for all, as a topic may have ten thousand partitions."""
         try:
             while self._renamed:
                 names = [
                     self._renamed.popleft() for _ in range(min(REMOVED_AT_ONCE, len(self._renamed)))
                 ]
-                # In memory too: giving back a gigabyte of pages takes a tenth of a second.
+                # In memory too: freeing a gigabyte of pages takes a tenth of a second.
                 await self.directory.in_thread(partial(self._remove_renamed, names))
         finally:
             self._is_removing_renamed = False
 
     async def set_aside(self, topic: str, partition: int) -> str:
-        """Stop serving a partition that no topic owns, and keep its files.
+        """Stop serving a partition that belongs to no topic, and keep its files.
 
-        Kafka calls such a log stray. It may be a deletion that was cut short, or all that is left
-        of a topic whose description was lost; nobody but the operator can tell.
+                Kafka calls such a log stray. It may come from an interrupted deletion, or be all that is
+                left of a topic whose metadata was lost; only the operator can tell.
 
         Returns:
             The folder's new name.
@@ -296,7 +299,7 @@ class LogFolder:
             KeyError: there is no such log.
             OSError: the folder could not be renamed.
 
-        Cancellation: done, or not begun.
+        Cancellation: all or nothing.
         """
         name = stray_name(topic, partition, self._rng)
         await self._rename_away((topic, partition), name)
@@ -307,7 +310,7 @@ class LogFolder:
         log.reject_appends(f"{key[0]}-{key[1]} was deleted")
         done = self._removing[key] = trio.Event()
         try:
-            # Bounded by one fsync: a flush under way may still write into the folder.
+            # Bounded by one fsync: a running flush may still write into the folder.
             with trio.CancelScope(shield=True):
                 await log.abandon()
             log.directory.move_to(name)
@@ -316,15 +319,15 @@ class LogFolder:
             done.set()
 
     async def sync_names(self) -> None:
-        """Return when the names of all folders are on the disk.
+        """Return when the names of all partition folders are on the disk.
 
         Raises:
-            OSError: they are not.
+            OSError: syncing the folder failed.
         """
         await self._run(self.directory.sync)
 
     def _discard(self, directory: Directory, key: PartitionKey) -> None:
-        """Remove a partition's folder that nobody has opened. Blocks."""
+        """Remove a partition's folder that is not open. Blocks."""
         name = deleted_name(*key, self._rng)
         directory.move_to(name)
         self.directory.sync()
@@ -332,11 +335,11 @@ class LogFolder:
 
     def _remove_renamed(self, names: list[str]) -> None:
         try:
-            # The new name first: no power cut may give the records back to a later topic.
+            # The new names first: a power failure must not give the records to a later topic.
             self.directory.sync()
         except OSError as error:
             logger.warning(
-                "%d deleted partitions are not removed, the next start tries again: %s",
+                "%d deleted partitions could not be removed, the next start will retry: %s",
                 len(names),
                 error,
             )
@@ -345,30 +348,32 @@ class LogFolder:
             try:
                 self.directory.remove_folder(name)
             except OSError as error:
-                logger.warning("%s is not removed, the next start tries again: %s", name, error)
+                logger.warning(
+                    "%s could not be removed, the next start will retry: %s", name, error
+                )
 
     # Checkpoints
 
     async def write_checkpoints(self) -> None:
-        """Write down where each log starts and up to where it is on the disk.
+        """Save the start offset and the recovery point of each log.
 
-        To be called every now and then (``log.flush.offset.checkpoint.interval.ms``): the newer
-        the recovery points, the less is scanned after a crash.
+        Called regularly (``log.flush.offset.checkpoint.interval.ms``): the newer the recovery
+        points, the less is scanned after a crash.
 
         Raises:
-            OSError: a file could not be written; the old one is still there.
+            OSError: a file could not be written; the old one is unchanged.
 
         Cancellation: each file is the old or the new one.
         """
         await self._checkpointing.write_all()
 
     async def write_start_offsets(self) -> None:
-        """Write down where each log starts now, so that what was deleted stays deleted.
+        """Save the start offset of each log, so that deleted records stay deleted.
 
-        Calls that wait at the same time share a writing.
+        Concurrent calls share a write.
 
         Raises:
-            OSError: it could not be written; the old one is still there.
+            OSError: the file could not be written; the old one is unchanged.
 
         Cancellation: the file is the old or the new one.
         """
@@ -377,14 +382,14 @@ class LogFolder:
     # Closing
 
     async def aclose(self) -> None:
-        """Put everything on the disk, note that the stop was clean, and let the folder go.
+        """Flush everything, mark the shutdown as clean, and release the folder.
 
-        The stop is not a clean one, and the next start scans, if a log or a checkpoint cannot be
-        put on the disk: :attr:`stop_failed` is true then, and each cause is logged. The folder is
-        let go in any case.
+        If a log or a checkpoint cannot be flushed, the shutdown is not clean and the next start
+        scans: :attr:`stop_failed` is true then, and each cause is logged. The folder is released in
+        any case.
 
-        Cancellation: goes on for 2 s, and until the threads that are then at work have ended; what
-        was not done by then makes the stop an unclean one (which is logged).
+        Cancellation: continues for 2 s, and until the threads that are running then have ended. If
+        something is left to do, the shutdown is not clean, which is logged.
         """
         try:
             scope = trio.CancelScope(shield=True)
@@ -395,8 +400,7 @@ class LogFolder:
                         await self._close_cleanly()
                     if scope.cancelled_caught:
                         logger.warning(
-                            "the stop was cancelled and is not a clean one: it takes more than"
-                            " %g s",
+                            "the shutdown was cancelled and is not clean: it takes more than %g s",
                             CANCELLED_STOP_SECONDS,
                         )
                     nursery.cancel_scope.cancel(reason="the folder is closed")
@@ -404,7 +408,8 @@ class LogFolder:
             self._release()
 
     def _release(self) -> None:
-        # Not in a coroutine's frame: the traceback of a Cancelled would keep the last log open.
+        # A function of its own: in aclose(), the loop variable would stay in the frame that the
+        # traceback of a Cancelled keeps alive, and with it the last log.
         for log in self.logs.values():
             log.reject_appends("the broker has stopped")
         self._is_open = False
@@ -453,7 +458,7 @@ class LogFolder:
 
 
 async def _set_deadline_when_cancelled(scope: trio.CancelScope) -> None:
-    """Give a shielded scope an end, counted from when this task is cancelled."""
+    """Give a shielded scope a deadline, counted from the cancellation of this task."""
     try:
         await trio.sleep_forever()
     finally:
@@ -468,21 +473,22 @@ async def open_log_folder(
     cluster_id: str | None = None,
     rng: random.Random = SYSTEM.chance,
 ) -> AsyncIterator[LogFolder]:
-    """Take a data folder for one broker, and let it go at the end of the block.
+    """Lock a data folder for one broker, and close it at the end of the block.
 
     A folder without ``meta.properties`` becomes this broker's.
 
     Args:
         directory: the folder.
         node_id: the broker's ``node.id``.
-        cluster_id: what the folder's cluster id has to be; any by default, a random one if new.
-        rng: what ids are drawn from.
+        cluster_id: the expected cluster id; by default any, and a random one for a new folder.
+        rng: generates ids.
 
     Raises:
-        ConfigError: another broker has it open, or it belongs to another one.
-        OSError: it cannot be read or written.
+        ConfigError: another broker uses the folder, or it belongs to another one.
+        OSError: the folder cannot be read or written.
 
-    Cancellation: the folder is closed as always, but for 2 s only; see :meth:`LogFolder.aclose`.
+    Cancellation: the folder is closed cleanly if that takes at most 2 s; see
+    :meth:`LogFolder.aclose`.
     """
     lock = await run_blocking(directory, directory.lock)
     try:

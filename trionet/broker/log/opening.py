@@ -1,4 +1,4 @@
-"""Opening the logs of a folder in threads, so that the loop goes on and the disk is kept busy."""
+"""Opens the logs of a folder in threads, so that the loop runs on and the disk is kept busy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .directory import Directory
 from .log import Log
 
 Opening = Callable[[], Log | None]
-"""Opens one log; None: what is in its folder is not to be opened. Blocks."""
+"""Opens one log; None: the log in the folder must not be opened. Blocks."""
 
 
 async def open_in_threads(
@@ -24,20 +24,20 @@ async def open_in_threads(
     at_once: int,
     prepare: Callable[[list[PartitionKey]], None] | None = None,
 ) -> None:
-    """Call every opening, and ``note_opened`` in the loop for each that has returned.
+    """Call every function of ``openings`` in threads, and ``note_opened`` in the loop for each.
 
     Args:
         directory: the data folder.
-        openings: by partition.
-        note_opened: told of each.
-        threads: how many threads.
-        at_once: how many openings a thread is given at a time.
-        prepare: called in the thread before those are; must not fail.
+        openings: the functions, by partition.
+        note_opened: called with each result.
+        threads: the number of threads.
+        at_once: how many functions a thread runs per call.
+        prepare: called in the thread before them; must not fail.
 
     Raises:
-        OSError: the first one that an opening raised; no other is begun.
+        OSError: the first one that a function raised; no other function is started.
 
-    Cancellation: leaves when the openings that have begun are done.
+    Cancellation: returns when the functions that have started have ended.
     """
     limiter = trio.CapacityLimiter(threads)
     failures: list[OSError] = []

@@ -1,4 +1,4 @@
-"""Opening the folder of a partition: whether it is there, whose it is, and what it lacks."""
+"""Opens the folder of a partition: checks that it exists, and that it belongs to its topic."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ OpenLog = Callable[[PartitionKey, Directory, bytes, LogConfig, Stop, int], Log]
 
 
 class PartitionOpening:
-    """Opens the folders of partitions at a start; blocks.
+    """Opens the folders of partitions at a start. Blocks.
 
     Args:
         directory: the data folder.
         open_log: opens the log in a partition's folder.
-        rng: what names are drawn from.
-        now_ms: the clock.
-        begun: the partitions whose folders may not have been made yet.
+        rng: generates names.
+        now_ms: the current time.
+        begun: the partitions whose creation had not finished, so that their folders may be missing.
     """
 
     def __init__(
@@ -66,21 +66,23 @@ class PartitionOpening:
         *,
         has_folder: bool,
     ) -> Log | None:
-        """Open a partition's log; None if it is refused.
+        """Open a partition's log; None if its records are missing and that is not allowed.
 
         Args:
             key: the partition.
-            topic_id: of its topic; None: whatever its folder says.
+            topic_id: the id of its topic; None: the one in its folder.
             config: the topic's settings.
             stop: how the last run ended.
-            has_folder: otherwise it is made.
+            has_folder: whether its folder exists; otherwise it is created.
 
         Raises:
             OSError: the folder cannot be read or written.
         """
         try:
             if not has_folder:
-                assert topic_id is not None, "only a topic can tell that a folder is missing"
+                assert topic_id is not None, (
+                    "only the partition of a known topic can lack its folder"
+                )
                 return self._open_without_folder(key, topic_id, config, stop)
             return self._open_folder(key, topic_id, config, stop)
         except MissingRecordsError:
@@ -88,10 +90,10 @@ class PartitionOpening:
             return None
 
     def check(self) -> None:
-        """To be called when all are open.
+        """Check the result, after all partitions were opened.
 
         Raises:
-            MissingRecordsError: some were refused, since records are missing.
+            MissingRecordsError: some were not opened, because records are missing.
         """
         refused = self._refused
         if not refused:
@@ -99,9 +101,9 @@ class PartitionOpening:
         names = ", ".join(f"{topic}-{number}" for topic, number in refused[:NAMED_MAX])
         more = f" and {len(refused) - NAMED_MAX} more" if len(refused) > NAMED_MAX else ""
         raise MissingRecordsError(
-            f"records of {names}{more} are missing, as the log says, and"
-            " log.missing.records.allowed is false; put the files back from a backup, or start with"
-            " log.missing.records.allowed=true to go on without these records"
+            f"records of {names}{more} are missing (see the log) and log.missing.records.allowed is"
+            " false; restore the files from a backup, or start with log.missing.records.allowed=true"
+            " to continue without these records"
         )
 
     def _open_folder(
@@ -118,15 +120,15 @@ class PartitionOpening:
         if found_id == topic_id:
             stop = stop if is_known or stop.extent is None else _begin(stop, 0)
         elif found_id == NO_TOPIC_ID or is_known:
-            # The database and a checkpoint agree on the id, and the file is wrong. One that is
-            # missing is that of a creation which a power cut has cut short, or was removed.
+            # The database and a checkpoint agree on the id, so the file is wrong. If it is missing,
+            # a power failure interrupted the creation of the folder, or the file was removed.
             if wrong is None and is_known:
-                what = "is missing" if found_id == NO_TOPIC_ID else "names another topic"
-                logger.warning("%s: %s %s; it is written again", name, PARTITION_FILE, what)
+                what = "is missing" if found_id == NO_TOPIC_ID else "has the id of another topic"
+                logger.warning("%s: %s %s; rewriting it", name, PARTITION_FILE, what)
             directory.replace(PARTITION_FILE, encode_partition_metadata(topic_id))
         else:
             self._set_aside(key, directory, found_id, stop)
-            # Whoever is wrong, the offsets of the one are not given again in the other.
+            # Whichever is wrong: offsets of the one topic are not assigned again in the other.
             stop = _begin(stop, stop.recovery_point)
             directory = self._directory.folder(name)
             directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
@@ -135,13 +137,13 @@ class PartitionOpening:
     def _set_aside(
         self, key: PartitionKey, directory: Directory, found_id: bytes, stop: Stop
     ) -> None:
-        """Keep what may be all that is left of a topic."""
+        """Rename a folder of another topic: it may be all that is left of that topic."""
         name, aside = f"{key[0]}-{key[1]}", stray_name(*key, self._rng)
         logger.warning(
-            "%s: its folder is of another topic of this name, with the id %s; %s",
+            "%s: its folder belongs to another topic of this name, with id %s; %s",
             name,
             encode_id(found_id),
-            f"it is kept as {aside} and not served. Remove that folder if nobody needs it"
+            f"keeping it as {aside}, without serving it; remove that folder if it is not needed"
             if stop.loss_allowed
             else "it would not be served",
         )
@@ -153,10 +155,10 @@ class PartitionOpening:
     def _open_without_folder(
         self, key: PartitionKey, topic_id: bytes, config: LogConfig, stop: Stop
     ) -> Log:
-        """Begin a log where the one ended that is gone."""
+        """Start a new log at the offset where the missing one ended."""
         name = f"{key[0]}-{key[1]}"
         if stop.extent is not None and stop.extent.topic_id != topic_id:
-            stop = _begin(stop, 0)  # of an earlier topic
+            stop = _begin(stop, 0)  # the extent is that of an earlier topic
         end_offset = stop.recovery_point
         if stop.start_offset < end_offset:
             losses = MissingRecords(name, stop.extent, allowed=stop.loss_allowed)
@@ -165,16 +167,16 @@ class PartitionOpening:
             losses.note(stop.start_offset, end_offset, size, f"there is no folder {name}", then)
             losses.check()
         elif key in self._begun:
-            logger.info("%s: its folder had not been made yet, and is made now", name)
+            logger.info("%s: creating its folder, which had not been created yet", name)
         else:
             logger.warning(
-                "%s: there is no folder %s: it was removed, or never made; no record is known to"
+                "%s: there is no folder %s: it was removed, or never created; no record is known to"
                 " have been on the disk",
                 name,
                 name,
             )
             if not stop.loss_allowed:
-                raise MissingRecordsError(f"{name} lacks its folder")
+                raise MissingRecordsError(f"{name} has no folder")
         directory = self._directory.folder(name)
         directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
         begin = _begin(stop, end_offset)
@@ -184,15 +186,15 @@ class PartitionOpening:
 def move_removed(
     directory: Directory, removed: Iterable[tuple[PartitionKey, bytes]], rng: random.Random
 ) -> None:
-    """Give folders that a deletion has left the names of what is deleted. Blocks.
+    """Rename folders that an interrupted deletion has left, so that they are removed. Blocks.
 
     Args:
         directory: the data folder.
-        removed: the partitions, and the ids of their topics: a folder of another topic stays.
-        rng: what names are drawn from.
+        removed: the partitions and the ids of their topics; a folder with another id stays.
+        rng: generates names.
 
     Raises:
-        OSError: one cannot be read or renamed.
+        OSError: a folder cannot be read or renamed.
     """
     folders = frozenset(directory.folders())
     for key, topic_id in removed:
@@ -202,7 +204,7 @@ def move_removed(
 
 
 def _begin(stop: Stop, offset: int) -> Stop:
-    """For a log that begins at an offset."""
+    """The same for a log that starts, empty, at an offset."""
     return Stop(
         was_clean=stop.was_clean,
         recovery_point=offset,
@@ -213,7 +215,7 @@ def _begin(stop: Stop, offset: int) -> Stop:
 
 
 def _read_id(directory: Directory) -> tuple[bytes, str | None]:
-    """The topic id in a partition's folder, and what is wrong with the file that has it."""
+    """The topic id in a partition's folder, and what is wrong with its file, if anything."""
     try:
         return decode_partition_metadata(directory.read(PARTITION_FILE)), None
     except FileNotFoundError:

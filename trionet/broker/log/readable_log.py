@@ -1,7 +1,6 @@
-"""The reading side of one partition's log: where it starts and ends, and ranges of its files.
+"""The reading side of one partition's log: its offsets, and ranges of its files.
 
-Most of it is thread-safe, because what is not in the page cache is read in threads while the loop
-appends.
+Mostly thread-safe: what is not in the page cache is read in threads while the loop appends.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ class ReadableLog:
         partition: the partition's number.
         topic_id: the topic's id, 16 bytes; zeros if unknown.
         directory: the partition's folder.
-        config: the topic's settings; assign another one and it counts from the next append on.
+        config: the topic's settings; a new value applies from the next append on.
         start_offset: the first offset that can be read (the log start offset).
-        end_offset: the offset that the next record gets (the log end offset).
-        leader_id: the node that may append now, -1 for none; whoever elects it says so.
-        leader_epoch: that of the records which are appended now.
-        epochs: the offsets at which leader epochs began.
+        end_offset: the offset of the next record (the log end offset).
+        leader_id: the node that may append now, -1 for none; set by the election.
+        leader_epoch: the epoch of records that are appended now.
+        epochs: the start offsets of the leader epochs.
     """
 
     def __init__(
@@ -76,9 +75,9 @@ class ReadableLog:
         self._offline_reason: str | None = None
         self._now_ms = now_ms
         self._is_as_closed = stop.was_clean and loaded.is_as_closed
-        self._removals = 0  # under way
-        self._unsettled: Assignment | None = None  # of an append that has begun
-        self._is_rolling = False  # the file of the next segment may be there
+        self._removals = 0  # running calls of delete_before() that remove segments
+        self._unsettled: Assignment | None = None  # the append that has started and not ended
+        self._is_rolling = False  # the file of the next segment may exist already
         self._save_start = save_start
         self._durability = Durability(
             directory,
@@ -93,32 +92,34 @@ class ReadableLog:
     # Leader epochs
 
     def check_leader_epoch(self, epoch: int) -> None:
-        """Refuse somebody who takes another epoch for the present one (KIP-320).
+        """Check the current leader epoch that a client states in its request (KIP-320).
 
         Args:
-            epoch: what they take for it; -1 if they do not know.
+            epoch: the client's value; -1 if it does not state one.
 
         Raises:
-            ApiError: FENCED_LEADER_EPOCH, theirs is over; UNKNOWN_LEADER_EPOCH, theirs is not here
-                yet.
+            ApiError: FENCED_LEADER_EPOCH, the client's epoch is older; UNKNOWN_LEADER_EPOCH, it is
+                newer.
         """
         if epoch < 0 or epoch == self.leader_epoch:
             return
         code = FENCED_LEADER_EPOCH if epoch < self.leader_epoch else UNKNOWN_LEADER_EPOCH
-        raise ApiError(code, f"{self._name}: the leader epoch is {self.leader_epoch}, not {epoch}")
+        raise ApiError(
+            code, f"{self._name}: the current leader epoch is {self.leader_epoch}, not {epoch}"
+        )
 
     def end_of_epoch(self, epoch: int) -> EpochEnd:
-        """Where the records of a leader epoch end; see :meth:`LeaderEpochs.end_of`."""
+        """The end offset of a leader epoch; see :meth:`LeaderEpochs.end_of`."""
         return self.epochs.end_of(epoch, self.end_offset)
 
     # Reading
 
     @property
     def high_watermark(self) -> int:
-        """The first offset that consumers do not see yet.
+        """The first offset that is not visible to consumers yet.
 
-        The end of the log; with ``flush.messages=1`` the recovery point, since Kafka then shows
-        nobody a record that a power cut can still take.
+        The log end offset; with ``flush.messages=1`` the recovery point, because Kafka then shows
+        no record that a power failure can still lose.
         """
         if self.config.flush_messages <= 1 and self.directory.is_durable:
             return self._durability.recovery_point
@@ -126,28 +127,28 @@ class ReadableLog:
 
     @property
     def last_stable_offset(self) -> int:
-        """The first offset that a ``read_committed`` consumer does not see yet.
+        """The first offset that is not visible to ``read_committed`` consumers yet.
 
-        Equal to the high watermark as long as no transaction can be open.
+        Equal to the high watermark, because there are no transactions.
         """
         return self.high_watermark
 
     def read(
         self, offset: int, max_bytes: int, *, min_one_message: bool = True, up_to: int | None = None
     ) -> LogRead:
-        """The file range that starts with the batch which contains ``offset``.
+        """Return the file range that starts with the batch that contains ``offset``.
 
-        Thread-safe. Waits for the disk where the file's pages or the index are not in RAM.
+        Thread-safe. Waits for the disk if the pages of the file or the index are not in memory.
 
         Args:
-            offset: where to begin, from :attr:`start_offset` to :attr:`end_offset`.
-            max_bytes: the most bytes to give; the last batch may be cut short by it.
-            min_one_message: give the first batch whole, even if it is larger than that (KIP-74).
-                Without, an empty range if the first batch does not fit.
-            up_to: give nothing of this offset and behind; :attr:`high_watermark` by default.
+            offset: the first offset to read, from :attr:`start_offset` to :attr:`end_offset`.
+            max_bytes: the limit of the range's size; it may cut the last batch short.
+            min_one_message: return the first batch whole, even if it is larger (KIP-74). If false,
+                the range is empty when the first batch does not fit.
+            up_to: return only records below this offset; :attr:`high_watermark` by default.
 
         Raises:
-            ApiError: OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE, the bytes on the disk are no batch.
+            ApiError: OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE, the bytes on the disk are not a batch.
         """
         read = self._read(offset, max_bytes, min_one_message, up_to, cached_only=False)
         assert read is not None
@@ -156,16 +157,16 @@ class ReadableLog:
     def read_cached(
         self, offset: int, max_bytes: int, *, min_one_message: bool = True, up_to: int | None = None
     ) -> LogRead | None:
-        """As :meth:`read`, for the loop: None if finding or sending would wait for the disk.
+        """As :meth:`read`, for the loop: None if reading or sending would wait for the disk.
 
-        Let a thread do it then, with :meth:`read_warm`.
+        Call :meth:`read_warm` in a thread then.
         """
         return self._read(offset, max_bytes, min_one_message, up_to, cached_only=True)
 
     def read_warm(
         self, offset: int, max_bytes: int, min_one_message: bool = True, up_to: int | None = None
     ) -> LogRead:
-        """As :meth:`read`, for a thread: the range is in the page cache when it returns.
+        """As :meth:`read`, for a thread: the range is in the page cache when this returns.
 
         Raises:
             OSError: the disk failed.
@@ -189,11 +190,11 @@ class ReadableLog:
         if not self.start_offset <= offset <= self.end_offset:
             raise ApiError(
                 OFFSET_OUT_OF_RANGE,
-                f"{self._name}: offset {offset} is not within {self.start_offset} and "
-                f"{self.end_offset}",
+                f"{self._name}: offset {offset} is out of range: the log has offsets "
+                f"{self.start_offset} to {self.end_offset}",
             )
         segments = self._segments
-        active = segments.active  # once: in a thread, the log may roll meanwhile
+        active = segments.active  # read once: while this runs in a thread, the log may roll
         is_new = offset >= active.base_offset
         read = reading.read_range(
             [active] if is_new else segments.all,
@@ -208,7 +209,7 @@ class ReadableLog:
         return read
 
     def is_cached(self, records: FileRange) -> bool:
-        """Whether sending a range of this log would not wait for the disk. Never blocks."""
+        """Whether a range of this log can be sent without waiting for the disk. Never blocks."""
         return reading.is_cached(records)
 
     def warm(self, records: FileRange) -> None:
@@ -222,16 +223,16 @@ class ReadableLog:
     def offset_for_timestamp(
         self, timestamp: int, up_to: int | None = None
     ) -> OffsetAndTimestamp | None:
-        """The first record whose timestamp is at least ``timestamp``, None if there is none.
+        """The first record whose timestamp is at least ``timestamp``; None if there is none.
 
-        Thread-safe; may read much and decodes a batch, so call it in a thread.
+        Thread-safe. May read a lot and decodes a batch: call it in a thread.
 
         Args:
             timestamp: in milliseconds.
-            up_to: look before this offset only; :attr:`high_watermark` by default.
+            up_to: search only below this offset; :attr:`high_watermark` by default.
 
         Raises:
-            ApiError: CORRUPT_MESSAGE, the bytes on the disk are no batch.
+            ApiError: CORRUPT_MESSAGE, the bytes on the disk are not a batch.
         """
         visible = self.high_watermark
         limit = visible if up_to is None else min(up_to, visible)
@@ -242,11 +243,10 @@ class ReadableLog:
         return found
 
     def beginnings_before(self, timestamp: float, now_ms: int) -> list[int]:
-        """Offsets at which segments begin, and the end of the log; none above the high watermark.
+        """Base offsets of segments last written at ``timestamp`` or before, and the log end offset.
 
-        Those of segments that were written last at ``timestamp`` or before it, descending; see
-        :func:`timestamps.beginnings_before`. Thread-safe; may wait for the disk unless
-        ``timestamp`` is infinity.
+        Descending, and none above the high watermark; see :func:`timestamps.beginnings_before`.
+        Thread-safe; may wait for the disk unless ``timestamp`` is infinity.
         """
         visible = self.high_watermark
         offsets = timestamps.beginnings_before(
@@ -257,12 +257,12 @@ class ReadableLog:
         return offsets
 
     def max_timestamp_offset(self) -> OffsetAndTimestamp | None:
-        """The record with the greatest timestamp, None if there is none (KIP-734).
+        """The record with the greatest timestamp; None if there is none (KIP-734).
 
-        Thread-safe; call it in a thread as :meth:`offset_for_timestamp`.
+        Thread-safe; call it in a thread, as :meth:`offset_for_timestamp`.
 
         Raises:
-            ApiError: CORRUPT_MESSAGE, the bytes on the disk are no batch.
+            ApiError: CORRUPT_MESSAGE, the bytes on the disk are not a batch.
         """
         found = timestamps.newest(self._segments.all, self.start_offset)
         self._segments.release_idle()

@@ -1,4 +1,4 @@
-"""Which old segments have to go (Kafka: UnifiedLog.deleteOldSegments). Pure."""
+"""Decides which old segments are to be deleted (Kafka: UnifiedLog.deleteOldSegments). Pure."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from .segment import Segment
 def start_offset_due(
     segments: list[Segment], config: LogConfig, start_offset: int, limit: int, now_ms: int
 ) -> int | None:
-    """The log start offset that retention wants now, None if no segment is to be removed.
+    """The log start offset that retention calls for now; None: no segment is to be deleted.
 
-    From the oldest on, segments go by age (``retention.ms``), or while the rest is at least
-    ``retention.bytes``. Those below the log start offset always go. The active one may go, too,
-    and another takes its place; it stays while it is empty.
+    From the oldest on, segments are deleted by age (``retention.ms``), and as long as the rest has
+    at least ``retention.bytes``. Those below the log start offset are always deleted. The active
+    segment may be deleted too, and is replaced by a new one, unless it is empty.
 
     Args:
-        segments: all of them, ascending.
+        segments: all segments, ascending.
         config: the topic's settings.
-        start_offset: the present one.
-        limit: nothing from this offset on may go, the high watermark.
-        now_ms: the clock.
+        start_offset: the current log start offset.
+        limit: the high watermark; nothing from this offset on is deleted.
+        now_ms: the current time.
     """
     rest = sum(segment.size for segment in segments)
     due = None

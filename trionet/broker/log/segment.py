@@ -1,11 +1,24 @@
 """One segment: a log file of at most ``segment.bytes``, with its indexes (Kafka: LogSegment).
 
 The active segment, the last of a log, grows; the others never change again. An old segment keeps
-its file open and its index in RAM only while it is being read; the log decides how many.
+its file open and its offset index in memory only while it is being read; the log limits how many.
 
-Threads may read (``locate``, ``file``, ``index``) while the loop appends. What keeps that safe
-without a lock is the order of the writes: entries before their counts, ``end_offset`` before
-``size``; a reader takes ``size`` first and then sees an ``end_offset`` at least as new.
+The problem: threads read (``locate``, ``file``, ``index``) while the loop appends, a failed append
+must leave no trace, and index files may be damaged. The choices:
+
+* No lock; the order of the writes makes concurrent reads safe. Index entries are complete before
+  they count, and ``end_offset`` is written before ``size``: a reader takes ``size`` first and then
+  sees an ``end_offset`` that is at least as new. A lock was refused, because every append and every
+  fetch would pay for it, and because an exception between its release and what it guards would
+  leave it locked.
+* An append first remembers what it is going to change, so that it can be undone by assignments
+  alone. Bytes that a failed write left behind are cut off, at once or before the next write.
+* An index is derived data. If an entry does not name a batch with its offset, both indexes are
+  rebuilt from the batch headers. The log file itself is left alone: it was on the disk before the
+  last shutdown, and cutting it would delete records because of a bad index.
+
+Think again if Python loses the GIL: "one assignment is atomic, and assignments are seen in order"
+carries this file.
 """
 
 from __future__ import annotations
@@ -18,12 +31,15 @@ from .directory import GATHER_BUFFERS_MAX, Buffer, Directory
 from .index import ENTRY_MAX, OFFSET_ENTRY_SIZE, TIME_ENTRY_SIZE, OffsetIndex, TimeIndex
 from .stored_segment import BatchPlace, StoredSegment
 
-# The newest batches whose place is remembered: consumers that keep up need no look-up in a file.
+# How many of the newest batch positions are cached: consumers that keep up need no file lookup.
 RECENT_BATCHES_MAX: Final = 256
 
 
 class Segment(StoredSegment):
-    """One log file and its indexes; see the module for what threads may do."""
+    """One log file and its indexes.
+
+    Belongs to the loop, which appends; threads may look up and read meanwhile.
+    """
 
     __slots__ = (
         "_end_before",
@@ -44,8 +60,8 @@ class Segment(StoredSegment):
         self._index_cuts_saved = 0
         self._since_index_entry = 0
         self._is_torn = False
-        # What the last append changes and nothing else tells: the size and the end offset before
-        # it (-1: there was none), and the newest timestamp with its offset.
+        # The state before the last append, to undo it: size and end offset (-1: nothing was
+        # appended yet), and the greatest timestamp with its offset.
         self._size_before = 0
         self._end_before = -1
         self._max_timestamp_before = -1
@@ -53,7 +69,7 @@ class Segment(StoredSegment):
 
     @classmethod
     def create(cls, directory: Directory, base_offset: int, now_ms: int) -> Segment:
-        """A new, empty segment; its file exists when this returns (its name is not synced)."""
+        """Create an empty segment. Its file exists when this returns; its name is not synced."""
         segment = cls(directory, base_offset, now_ms)
         segment._file = directory.create(segment.name("log"))
         segment.start_indexes()
@@ -61,7 +77,7 @@ class Segment(StoredSegment):
 
     @classmethod
     def old(cls, directory: Directory, base_offset: int, end_offset: int, now_ms: int) -> Segment:
-        """A segment of an earlier run. What its index files say is read when it is first needed."""
+        """A segment of an earlier run. Its index files are read when they are first needed."""
         segment = cls(directory, base_offset, now_ms)
         segment.end_offset = end_offset
         segment.size = directory.size(segment.name("log"))
@@ -72,7 +88,7 @@ class Segment(StoredSegment):
     # Growing
 
     def start_indexes(self) -> None:
-        """Begin with empty indexes, that of a file scanned from its start."""
+        """Start with empty indexes, for a file that is scanned from its start."""
         self._index, self._time_index = OffsetIndex(), TimeIndex()
         self._index_saved = self._time_index_saved = 0
         self._since_index_entry = 0
@@ -81,7 +97,7 @@ class Segment(StoredSegment):
         self.set_newest(-1, self.base_offset)
 
     def continue_indexes(self, index: OffsetIndex, time_index: TimeIndex) -> None:
-        """Go on with the indexes of an earlier run, whose files hold all their entries."""
+        """Continue with indexes read from files that hold all of their entries."""
         timestamp, offset = time_index.last()
         self.set_newest(timestamp, self.base_offset + offset)
         self._index, self._time_index = index, time_index
@@ -89,17 +105,17 @@ class Segment(StoredSegment):
         self._since_index_entry = self.size - index.last()[1]
 
     def write(self, buffers: list[Buffer], size: int) -> None:
-        """Add bytes to the file; :meth:`note` and :meth:`grow` make them part of the segment.
+        """Write bytes at the end of the file; :meth:`note` and :meth:`grow` then publish them.
 
         Raises:
-            OSError: not all of them could be written; see :meth:`undo_append`.
+            OSError: not all bytes could be written; call :meth:`undo_append`.
         """
         self.truncate_torn_end()
         position = self.size
         self._size_before = position
         self._max_timestamp_before = self._max_timestamp
         self._max_timestamp_offset_before = self._max_timestamp_offset
-        self._end_before = self.end_offset  # the last: it says that the others are there
+        self._end_before = self.end_offset  # last: it says that the other three are set
         if len(buffers) <= GATHER_BUFFERS_MAX:
             written = self.file.write_at(position, buffers)
         else:
@@ -108,20 +124,20 @@ class Segment(StoredSegment):
                 piece = buffers[first : first + GATHER_BUFFERS_MAX]
                 written += self.file.write_at(position + written, piece)
         if written != size:
-            raise OSError(errno.ENOSPC, f"{written} of {size} bytes could be written")
+            raise OSError(errno.ENOSPC, f"only {written} of {size} bytes could be written")
 
     def undo_append(self, end_offset: int) -> None:
-        """Take back an append, whatever of it has happened; repeating it changes nothing.
+        """Undo an append, however far it got. Idempotent.
 
-        What it has written is cut off, now or, where that fails, before the next write.
+        The bytes it has written are cut off: now or, if that fails, before the next write.
 
         Args:
-            end_offset: where the append began.
+            end_offset: the log end offset before the append.
         """
         if self._end_before != end_offset:
-            return  # it had not begun to write, and that was said of another
+            return  # the append had not started to write; the saved state is that of an earlier one
         self._is_torn = True
-        # In this order: readers take the size first.
+        # Size before end offset, because readers take the size first.
         size = self.size = self._size_before
         self.end_offset = end_offset
         self._recent = []
@@ -133,7 +149,7 @@ class Segment(StoredSegment):
         try:
             self.truncate_torn_end()
         except OSError:
-            # What failed first says more; the next write tries again.
+            # The first failure is the one to report; the next write tries again.
             pass
 
     def _remove_index_entries(self) -> None:
@@ -145,7 +161,8 @@ class Segment(StoredSegment):
             time_index.count_before(self._relative_end),
         )
         if count < len(index) or time_count < len(time_index):
-            # First: a thread that saves entries meanwhile has saved some of these, or has not.
+            # The counter first: a thread that is saving entries may or may not have saved these, so
+            # the next save has to write the files from the start.
             self._index_cuts += 1
             index.cut(count)
             time_index.cut(time_count)
@@ -156,17 +173,17 @@ class Segment(StoredSegment):
         return self.end_offset - self.base_offset
 
     def truncate_torn_end(self) -> None:
-        """Cut off what a failed write left.
+        """Cut off the bytes that a failed write left behind.
 
         Raises:
-            OSError: it is still there.
+            OSError: they could not be cut off.
         """
         if self._is_torn:
             self.file.truncate(self.size)
             self._is_torn = False
 
     def note(self, place: BatchPlace, max_timestamp: int, index_interval: int) -> None:
-        """Index a batch that was written; ``size`` and ``end_offset`` follow by :meth:`grow`."""
+        """Index a written batch; :meth:`grow` then updates ``size`` and ``end_offset``."""
         _, last_offset, position, size = place
         if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
@@ -175,7 +192,7 @@ class Segment(StoredSegment):
             self.first_timestamp = max_timestamp
         if self._since_index_entry > index_interval:
             entry = last_offset - self.base_offset
-            # What no entry can say is found without one.
+            # A batch that no entry can express is found by reading on from an earlier one.
             if entry <= ENTRY_MAX and position <= ENTRY_MAX:
                 self.index.append(entry, position)
             self._append_time_entry()
@@ -187,7 +204,7 @@ class Segment(StoredSegment):
             del recent[: RECENT_BATCHES_MAX // 2]
 
     def grow(self, size: int, end_offset: int, now_ms: int) -> None:
-        """Make noted batches readable."""
+        """Make written and indexed batches visible to readers."""
         self.end_offset = end_offset
         self.size = size
         self._modified_ms = now_ms
@@ -200,11 +217,11 @@ class Segment(StoredSegment):
     def must_roll(
         self, last_offset: int, newest_ms: int, partition: str, config: LogConfig, now_ms: int
     ) -> bool:
-        """Whether another segment has to take an append up to ``last_offset``; size apart.
+        """Whether an append up to ``last_offset`` needs a new segment, apart from its size.
 
-        The age is that of the first batch against the newest one's timestamp, so that old data
-        written again rolls as it did the first time; without timestamps the clock counts
-        (Kafka: LogSegment.shouldRoll).
+        The age is the difference between the timestamps of the first and the newest batch, so that
+        replayed old data rolls as it did the first time; without timestamps, it is that of the
+        segment (Kafka: LogSegment.shouldRoll).
         """
         if not self.size:
             return False
@@ -213,7 +230,7 @@ class Segment(StoredSegment):
         else:
             age_ms = now_ms - self.created_ms
         index_bytes = config.segment_index_bytes
-        # One place of the time index stays free for the entry made when the segment is finished.
+        # One entry of the time index stays free for the one that finish() appends.
         return (
             (
                 age_ms > config.segment_ms - config.segment_jitter_ms
@@ -225,14 +242,14 @@ class Segment(StoredSegment):
         )
 
     def finish(self) -> None:
-        """The last time index entry, made when the segment ends or the log is closed."""
+        """Append the last time index entry, when the segment ends or the log is closed."""
         self._append_time_entry()
 
     # Saving
 
     @property
     def has_unsaved_index(self) -> bool:
-        """Index entries exist that are in RAM only, or in the files only."""
+        """The index files lack entries, or hold entries that were removed."""
         index, time_index = self._index, self._time_index
         return (
             (index is not None and len(index) > self._index_saved)
@@ -241,11 +258,11 @@ class Segment(StoredSegment):
         )
 
     def save_indexes(self) -> None:
-        """Write what the index files lack (creating them); not synced. Blocks, thread-safe."""
+        """Append the missing entries to the index files, without syncing. Blocks; thread-safe."""
         cuts = self._index_cuts
         index, time_index = self._index, self._time_index
         if cuts != self._index_cuts_saved:
-            # The files may hold entries that were taken back: write them from the start.
+            # The files may hold entries that were removed: write them from the start.
             for suffix in ("index", "timeindex"):
                 self.directory.remove(self.name(suffix))
             self._index_saved = self._time_index_saved = 0
@@ -261,7 +278,7 @@ class Segment(StoredSegment):
             self._time_index_saved += len(data) // TIME_ENTRY_SIZE
 
     def release(self) -> None:
-        """Close the file and forget the indexes of an old segment; they are loaded when needed."""
+        """Close the file and drop the indexes of an old segment; they are loaded when needed."""
         if self.directory.is_durable and not self.has_unsaved_index:
             self._file = self._index = self._time_index = None
             self._recent = []

@@ -1,4 +1,4 @@
-"""The files of segments in a partition's folder: found by their names, and removed."""
+"""Finds the segments in a partition's folder by their file names, and removes their files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SEGMENT_SUFFIXES = (*_INDEXES, "snapshot", "log")
 
 
 def find_segments(directory: Directory, names: list[str], now_ms: int) -> list[Segment]:
-    """The segments that a folder's names speak of, ascending; remains of removals are removed."""
+    """The segments among the files of a folder, ascending. Removes leftovers of deletions."""
     named: dict[str, set[int]] = {suffix: set() for suffix in _SEGMENT_SUFFIXES}
     for name in names:
         stem, _, suffix = name.partition(".")
@@ -25,7 +25,7 @@ def find_segments(directory: Directory, names: list[str], now_ms: int) -> list[S
         for base_offset in named[suffix] - named["log"]:
             directory.remove(file_name(base_offset, suffix))
     bases = sorted(named["log"])
-    # The end of the last one is found later.
+    # The end offset of the last segment is determined later.
     ends = [*bases[1:], *bases[-1:]]
     return [
         Segment.old(directory, base_offset, end_offset, now_ms)
@@ -34,11 +34,11 @@ def find_segments(directory: Directory, names: list[str], now_ms: int) -> list[S
 
 
 def remove_segments(directory: Directory, segments: list[Segment]) -> None:
-    """Remove the files of segments, one after the other. Blocks; open files stay readable.
+    """Remove the files of segments, one segment after the other. Blocks; open files stay readable.
 
-    The order is the caller's: at the front of a log the oldest goes first, at its end the newest,
-    so that no gap is left in the middle if the power fails in between. Nothing else keeps one
-    removal from reaching the disk before an earlier one, hence the sync after each.
+    The caller gives the order: oldest first at the start of a log, newest first at its end, so that
+    a power failure leaves no gap in the middle. The file system may reorder removals, hence the
+    sync after each segment.
     """
     for segment in segments:
         for suffix in _SEGMENT_SUFFIXES:

@@ -1,8 +1,9 @@
-"""The segments of one log: which there are, and which of the old ones are at hand.
+"""The segments of one log, and which of the old ones are kept open.
 
-The list is replaced, never changed, when a segment comes or goes: a thread that reads goes on with
-the one it took. Old segments are opened when somebody reads them; only the ones used last stay
-open, so that a log costs a bounded number of descriptors and a bounded piece of RAM.
+(Kafka: LogSegments.) The list is replaced, never changed, when a segment is added or removed, so
+that a thread can go on reading the list it took. Old segments are opened when they are read; only
+the most recently used stay open, so that a log uses a bounded number of descriptors and a bounded
+amount of memory.
 """
 
 from __future__ import annotations
@@ -12,23 +13,23 @@ from operator import attrgetter
 
 from .segment import Segment
 
-# How many old segments of a log keep their file open and their index in RAM for readers.
+# How many old segments of a log stay open, with their index in memory, for readers.
 OLD_SEGMENTS_LOADED_MAX = 4
 
 _base_offset = attrgetter("base_offset")
 
 
 class Segments:
-    """An ordered list of at least one segment, the last of which grows.
+    """An ordered list of at least one segment, the last of which is active.
 
     Attributes:
-        all: the segments, ascending; take it once and use that.
+        all: the segments, ascending. Read it once per operation: the list may be replaced.
     """
 
     def __init__(self, segments: list[Segment]) -> None:
         self.all = segments
-        # The one used last is last. Threads change it without a lock, which an exception between
-        # its release and what it guards would leave locked: each change is one call of the dict.
+        # Ordered by last use. Threads change it without a lock (see _segment): each change is one
+        # call of the dict, hence atomic.
         self._loaded: dict[Segment, None] = {}
         self.release_idle()
 
@@ -37,23 +38,23 @@ class Segments:
 
     @property
     def active(self) -> Segment:
-        """The last of them."""
+        """The last segment, which appends go to."""
         return self.all[-1]
 
     @property
     def size(self) -> int:
-        """The bytes of all of them."""
+        """The size of all segments, in bytes."""
         return sum(segment.size for segment in self.all)
 
     def add(self, segment: Segment) -> None:
-        """Go on with a new active segment."""
+        """Make a segment the active one."""
         finished = self.active
         self.all = [*self.all, segment]
-        # Whoever follows the log closely still reads its end.
+        # Consumers that are close to the end still read it.
         self._keep_loaded(finished)
 
     def remove_below(self, offset: int) -> list[Segment]:
-        """Take away the segments that end at or before ``offset``; the active one stays."""
+        """Remove and return the segments that end at or before ``offset``, except the active one."""
         kept = [each for each in self.all if each.end_offset > offset or each is self.active]
         removed = self.all[: len(self.all) - len(kept)]
         self.all = kept
@@ -62,16 +63,16 @@ class Segments:
         return removed
 
     def note_use(self, base_offset: int) -> None:
-        """Somebody has read the segment with this base offset. Thread-safe."""
+        """Record that the segment with this base offset was read. Thread-safe."""
         segments = self.all
         found = bisect_left(segments, base_offset, key=_base_offset)
         if found < len(segments) - 1 and segments[found].base_offset == base_offset:
             self._keep_loaded(segments[found])
 
     def release_idle(self) -> None:
-        """Close the old segments that are not among those used last. Thread-safe."""
-        # One look at the list: the log may go on with a new segment at any moment, and the last
-        # one of the list, which grew when it was taken, is not idle then either.
+        """Close the old segments that are not among the most recently used. Thread-safe."""
+        # The list is read once: the log may roll at any moment, and the segment that was active
+        # when the list was taken must not be closed then either.
         segments = self.all
         loaded = self._loaded
         for segment in segments[:-1]:

@@ -1,4 +1,4 @@
-"""What is told of logs that could not be put on the disk when their folder was closed."""
+"""Reports logs that could not be flushed when their folder was closed, grouped by cause."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from .checkpoints import PartitionKey
 
 logger = logging.getLogger("trionet.broker.log")
 
-# How many partitions one line names that have the same to tell.
+# How many partitions with the same cause are named in one line.
 NAMES_LISTED_MAX = 3
 
 
 def group_by_cause(failures: Mapping[PartitionKey, ApiError | OSError]) -> dict[str, list[str]]:
-    """The names of the partitions, by what the disk said of them and of the file of the first."""
+    """The names of partitions, by the error and the file that the first of them reported."""
     names: dict[str, list[str]] = {}
     files: dict[str, str] = {}
     for topic, partition in sorted(failures):
@@ -26,12 +26,11 @@ def group_by_cause(failures: Mapping[PartitionKey, ApiError | OSError]) -> dict[
 
 
 def log_failures(failures: Mapping[str, list[str]]) -> None:
-    """One line of the log for each cause."""
+    """Log one line per cause."""
     for cause, names in failures.items():
         more = len(names) - NAMES_LISTED_MAX
         logger.error(
-            "the stop is not a clean one, the next start scans: %s%s could not be put on the disk:"
-            " %s",
+            "the shutdown is not clean, the next start will scan: %s%s could not be flushed: %s",
             ", ".join(names[:NAMES_LISTED_MAX]),
             f" and {more} more" if more > 0 else "",
             cause,
@@ -39,7 +38,7 @@ def log_failures(failures: Mapping[str, list[str]]) -> None:
 
 
 def _cause_of(error: ApiError | OSError) -> tuple[str, str]:
-    """What the disk said, and of which file, where that is known."""
+    """The error of the operating system, and its file if that is known."""
     cause = error if isinstance(error, OSError) else error.__cause__
     if isinstance(cause, OSError) and cause.strerror:
         return cause.strerror, f": {cause.filename}" if cause.filename else ""

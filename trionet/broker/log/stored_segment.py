@@ -1,8 +1,7 @@
-"""What is stored of one segment: finding batches in its log file, by indexes that may be wrong.
+"""The stored part of a segment: finds batches in its log file, by indexes that may be wrong.
 
-An index is derived data, and believed only as far as it goes: where an entry names no batch with
-its offset, the indexes are made again from the headers of the batches. The log file itself is left
-alone: it was on the disk before the last stop.
+An index is derived data: if an entry does not name a batch with its offset, both indexes are
+rebuilt from the batch headers. The log file itself is left alone.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ from .page_cache import is_page_cached
 
 logger = logging.getLogger("trionet.broker.log")
 
-# One read covers the batches between two index entries, with Kafka's default of 4 KB between them.
+# One read covers the batches between two index entries, which are 4 KB apart by Kafka's default.
 SCAN_BYTES = 8192
 
 # Base offset, length, (epoch, magic, CRC, attributes), last offset delta.
 _PLACE = struct.Struct(">qi11xi")
-# Kafka's default; an index that is made again needs no other.
+# Kafka's default (index.interval.bytes); good enough for a rebuilt index.
 _INDEX_INTERVAL_BYTES = 4096
 
 _base_offset: Final = itemgetter(0)
 
 
 class BatchPlace(NamedTuple):
-    """Where one batch lies in its segment's file."""
+    """The position of one batch in the file of its segment."""
 
     base_offset: int
     last_offset: int
@@ -44,22 +43,22 @@ class BatchPlace(NamedTuple):
 
 
 def file_name(base_offset: int, suffix: str) -> str:
-    """``00000000000000000042.log`` and the like."""
+    """The name of a segment's file, such as ``00000000000000000042.log``."""
     return f"{base_offset:020d}.{suffix}"
 
 
 def is_offset(stem: str) -> bool:
-    """Whether the name of a file, without its suffix, is an offset."""
+    """Whether a file name without its suffix is an offset."""
     return stem.isascii() and stem.isdigit() and len(stem) <= 20 and int(stem) < 2**63
 
 
 class StoredSegment:
-    """One log file and its indexes, as far as they are read; threads may do so.
+    """The readable part of a segment. Thread-safe.
 
     Args:
         directory: the partition's folder.
-        base_offset: the smallest offset it can hold; its name.
-        created_ms: when it was made (or opened, if that is not known any more).
+        base_offset: the smallest offset it can hold, which is also its name.
+        created_ms: when it was created, or opened if that is unknown.
     """
 
     __slots__ = (
@@ -94,15 +93,15 @@ class StoredSegment:
         self._max_timestamp_offset = base_offset
         self._file: LogFile | None = None
         self._index: OffsetIndex | None = None
-        # That of a segment which grows; old ones keep none in RAM.
+        # Only an active segment keeps its time index in memory.
         self._time_index: TimeIndex | None = None
         self._index_saved = 0
-        # How often entries were taken back which the index files may hold already.
+        # How often index entries were removed that the files may hold already.
         self._index_cuts = 0
         self._recent: list[BatchPlace] = []
 
     def name(self, suffix: str) -> str:
-        """The name of one of its files."""
+        """The name of one of the segment's files."""
         return file_name(self.base_offset, suffix)
 
     @property
@@ -115,7 +114,7 @@ class StoredSegment:
 
     @property
     def index(self) -> OffsetIndex:
-        """The offset index, read from its file when it is not in RAM (may wait for the disk)."""
+        """The offset index, read from its file if it is not in memory (may wait for the disk)."""
         index = self._index
         if index is None:
             try:
@@ -130,7 +129,7 @@ class StoredSegment:
 
     @property
     def time_index(self) -> TimeIndex:
-        """The time index; that of an old segment is read anew each time (may wait for the disk)."""
+        """The time index; for an old segment read from its file each time (may wait for it)."""
         index = self._time_index
         if index is None:
             try:
@@ -142,10 +141,10 @@ class StoredSegment:
         return index
 
     def rebuild_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
-        """Make the indexes anew from the batch headers, in RAM and on the disk.
+        """Rebuild the indexes from the batch headers, in memory and on the disk.
 
-        Nothing is cut: the log file was on the disk before the last stop. What lies behind bytes
-        that are no batch cannot be read. Blocks; thread-safe.
+                The log file is not truncated: it was on the disk before the last shutdown. Records after
+                bytes that are not a batch cannot be read. Blocks; thread-safe.
 
         Raises:
             FileNotFoundError: the segment was removed.
@@ -153,7 +152,7 @@ class StoredSegment:
         index, time_index, newest, damage = self._index_batches()
         growing = self._time_index
         if growing is not None:
-            # The loop may be adding to it, and a flush saving it: its files follow with the next.
+            # The loop may be appending to it, and a flush saving it: the next flush writes the files.
             self._index_cuts += 1
             time_index = growing
         else:
@@ -162,15 +161,17 @@ class StoredSegment:
             self.set_newest(*newest)
             self._index_saved = len(index)
         self._index = index
-        logger.warning("%r: the indexes of %s were made again", self.directory, self.name("log"))
+        logger.warning("%r: rebuilt the indexes of %s", self.directory, self.name("log"))
         if damage is not None:
-            logger.error("%r: records behind cannot be read: %s", self.directory, damage)
+            logger.error(
+                "%r: the records after this position cannot be read: %s", self.directory, damage
+            )
         return index, time_index
 
     def _index_batches(
         self,
     ) -> tuple[OffsetIndex, TimeIndex, tuple[int, int], Exception | None]:
-        """The indexes, the newest timestamp with its offset, and what the batches end with."""
+        """Both indexes, the greatest timestamp with its offset, and the damage after the batches."""
         index, time_index = OffsetIndex(), TimeIndex()
         base_offset, next_offset = self.base_offset, self.base_offset
         newest = (-1, base_offset)
@@ -198,7 +199,7 @@ class StoredSegment:
         return index, time_index, newest, damage
 
     def _ends_as_indexed(self, index: OffsetIndex) -> bool:
-        """Whether the newest entry of an old segment's index names a batch."""
+        """Whether the last entry of an old segment's index names a batch."""
         entry, position = index.last()
         if position and not self._is_indexed(entry, position):
             return False
@@ -209,21 +210,21 @@ class StoredSegment:
                     break
                 end, next_offset = place.position + place.size, place.last_offset + 1
         except ApiError:
-            pass  # whoever reads there is told
+            pass  # a read of that position raises it again
         self._ends_at(end, next_offset)
         return True
 
     def _ends_at(self, end: int, next_offset: int) -> bool:
-        """Leave out what lies behind the last batch of an old segment; False: it is not the last.
+        """Exclude bytes after the last batch of an old segment. False if ``end`` is not its end.
 
-        An append that failed may have left bytes there, and even whole batches. Those of the
-        segment have offsets below those of the next one.
+        A failed append may have left bytes there, and even whole batches; those of the segment
+        itself have offsets below the base offset of the next segment.
         """
         if next_offset != self.end_offset or self._time_index is not None:
             return False
         if end < self.size:
             logger.warning(
-                "%r: %d bytes behind the last record of %s, from byte %d on, are not served",
+                "%r: ignoring %d bytes after the last record of %s, from byte %d on",
                 self.directory,
                 self.size - end,
                 self.name("log"),
@@ -233,7 +234,7 @@ class StoredSegment:
         return True
 
     def _is_indexed(self, entry: int, position: int) -> bool:
-        """Whether a batch with the last offset of an index entry starts at its position."""
+        """Whether the batch at an index entry's position has the entry's last offset."""
         head = self.file.read_at(position, _PLACE.size)
         if len(head) < _PLACE.size:
             return False
@@ -243,29 +244,29 @@ class StoredSegment:
 
     @property
     def max_timestamp(self) -> int:
-        """The greatest timestamp of its records, -1 without any (may wait for the disk)."""
+        """The greatest timestamp of the records; -1 without records (may wait for the disk)."""
         if not self._is_newest_known:
             self._load_newest()
         return self._max_timestamp
 
     @property
     def max_timestamp_offset(self) -> int:
-        """The last offset of the batch that has it (may wait for the disk)."""
+        """The last offset of the batch with the greatest timestamp (may wait for the disk)."""
         if not self._is_newest_known:
             self._load_newest()
         return self._max_timestamp_offset
 
     def set_newest(self, timestamp: int, offset: int) -> None:
-        """Take what was found to be the greatest timestamp."""
-        # In this order: a thread may look at them meanwhile.
+        """Set the greatest timestamp and the last offset of its batch."""
+        # Offset before timestamp before flag: threads may read them meanwhile.
         self._max_timestamp_offset = offset
         self._max_timestamp = timestamp
         self._is_newest_known = True
 
     def _load_newest(self) -> None:
-        """Read the end of the time index; if it cannot be right, make the indexes again."""
-        # Two entries, because one says nothing: zeros, which a crash can leave behind the entries,
-        # are a possible entry but not one that rises.
+        """Read the end of the time index; if it is implausible, rebuild the indexes."""
+        # Two entries, because one proves nothing: zeros, which a crash can leave after the entries,
+        # are a valid entry, but not a rising one.
         name = self.name("timeindex")
         times = None
         try:
@@ -283,7 +284,7 @@ class StoredSegment:
 
     @property
     def modified_ms(self) -> int:
-        """When its file was last written, in milliseconds (may wait for the disk)."""
+        """When the log file was last written, in milliseconds (may wait for the disk)."""
         modified_ms = self._modified_ms
         if modified_ms < 0:
             found = self.directory.modified_ms(self.name("log"))
@@ -292,33 +293,33 @@ class StoredSegment:
 
     @property
     def is_newest_known(self) -> bool:
-        """Whether :attr:`newest_ms` would be told without waiting for the disk."""
+        """Whether :attr:`newest_ms` is known without waiting for the disk."""
         return self._is_newest_known and self._modified_ms >= 0
 
     @property
     def is_loaded(self) -> bool:
-        """File and offset index are at hand: looking something up opens no file."""
+        """The file is open and the offset index in memory, so that a lookup opens no file."""
         return self._file is not None and self._index is not None
 
     @property
     def newest_ms(self) -> int:
-        """The age of the segment for retention: its newest timestamp, else its last change."""
+        """The time that retention compares: the greatest timestamp, else the last write."""
         newest = self.max_timestamp
         return newest if newest >= 0 else self.modified_ms
 
     def close_file(self) -> None:
-        """Hold the file no longer; whoever sends a range of it still does."""
+        """Drop the reference to the file; ranges of it that are being sent keep it open."""
         self._file = None
 
     # Looking up
 
     def locate(self, offset: int) -> BatchPlace | None:
-        """The first batch that ends at or after ``offset``; None when there is none here.
+        """The first batch that ends at or after ``offset``; None if this segment has none.
 
         Thread-safe. May wait for the disk unless :meth:`can_locate_now`.
 
         Raises:
-            ApiError: CORRUPT_MESSAGE, the bytes found are no batch.
+            ApiError: CORRUPT_MESSAGE, the bytes found are not a batch.
         """
         place = self._locate_recent(offset)
         if place is not None:
@@ -337,7 +338,7 @@ class StoredSegment:
         return None
 
     def _check_place(self, place: BatchPlace) -> None:
-        """Refuse a batch that lies behind the end of its segment: no CRC covers its offset.
+        """Reject a batch beyond the end of the segment: the CRC does not cover its offset.
 
         Raises:
             ApiError: CORRUPT_MESSAGE.
@@ -345,12 +346,13 @@ class StoredSegment:
         if place.last_offset >= self.end_offset:
             raise ApiError(
                 CORRUPT_MESSAGE,
-                f"{self.name('log')}: the batch at byte {place.position} has the offsets"
-                f" {place.base_offset} to {place.last_offset}, where {self.end_offset} is the end",
+                f"{self.name('log')}: the batch at byte {place.position} has offsets"
+                f" {place.base_offset} to {place.last_offset}, but the segment ends at"
+                f" {self.end_offset}",
             )
 
     def can_locate_now(self, offset: int) -> bool:
-        """Whether :meth:`locate` would answer without waiting for the disk."""
+        """Whether :meth:`locate` returns without waiting for the disk."""
         if self._locate_recent(offset) is not None:
             return self._file is not None
         if not self.is_loaded:
@@ -364,19 +366,19 @@ class StoredSegment:
         found = bisect_right(recent, offset, key=_base_offset) - 1
         if 0 <= found < len(recent):
             place = recent[found]
-            # The list may have been shortened between the search and now: what was found says
-            # itself whether it is the right one.
+            # The loop may have shortened the list since the search: the place itself says whether it
+            # is the right one.
             if place.base_offset <= offset <= place.last_offset:
                 return place
         return None
 
     def places_from(self, offset: int) -> Iterator[BatchPlace]:
-        """The batches from that of ``offset`` on, or from one that is not far before it.
+        """The batches from the one that contains ``offset``, or a little before it, to the end.
 
         Thread-safe; may wait for the disk.
 
         Raises:
-            ApiError: CORRUPT_MESSAGE, the bytes found are no batch.
+            ApiError: CORRUPT_MESSAGE, the bytes found are not a batch.
         """
         entry, position = self.index.floor(offset - self.base_offset)
         if position and not self._is_indexed(entry, position):
@@ -384,12 +386,12 @@ class StoredSegment:
         return self.places(position)
 
     def places(self, position: int) -> Iterator[BatchPlace]:
-        """The batches from ``position``, where one starts, to the end; reads headers only.
+        """The batches from ``position``, where one starts, to the end. Reads headers only.
 
         Thread-safe; may wait for the disk.
 
         Raises:
-            ApiError: CORRUPT_MESSAGE, the bytes found are no batch.
+            ApiError: CORRUPT_MESSAGE, the bytes found are not a batch.
         """
         file, limit = self.file, self.size
         while position < limit:
@@ -404,6 +406,7 @@ class StoredSegment:
                 at += size
             if not at:
                 raise ApiError(
-                    CORRUPT_MESSAGE, f"{self.name('log')}: no record batch at byte {position}"
+                    CORRUPT_MESSAGE,
+                    f"{self.name('log')}: no record batch starts at byte {position}",
                 )
             position += at

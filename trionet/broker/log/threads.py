@@ -1,4 +1,4 @@
-"""Blocking work where it belongs: in a thread, unless the folder is memory and nothing blocks."""
+"""Runs blocking work in a thread, or in the loop if the folder is in memory and nothing blocks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class InThread(Protocol):
-    """See :meth:`trionet.broker.log.directory.Directory.in_thread`."""
+    """The type of :meth:`trionet.broker.log.directory.Directory.in_thread`."""
 
     async def __call__(
         self, work: Callable[[], T], limiter: trio.CapacityLimiter | None = None
@@ -23,9 +23,9 @@ class InThread(Protocol):
 
 
 async def in_thread(work: Callable[[], T], limiter: trio.CapacityLimiter | None = None) -> T:
-    """Call ``work()`` in a thread of trio's.
+    """Call ``work()`` in one of trio's threads.
 
-    Cancellation: before the call it is not made; during it this waits for its end.
+    Cancellation: before the call, it is not made; during the call, this waits for its end.
     """
     return await trio.to_thread.run_sync(work, limiter=limiter)
 
@@ -33,7 +33,7 @@ async def in_thread(work: Callable[[], T], limiter: trio.CapacityLimiter | None 
 async def run_blocking(directory: Directory, work: Callable[..., T], *args: object) -> T:
     """Call ``work(*args)``, which uses ``directory``. Always a checkpoint.
 
-    Cancellation: before the call it is not made; during it this waits for its end.
+    Cancellation: before the call, it is not made; during the call, this waits for its end.
     """
     if directory.is_durable:
         return await directory.in_thread(partial(work, *args))
