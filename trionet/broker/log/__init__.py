@@ -1,10 +1,10 @@
-"""The broker's log: Kafka's on-disk format, one folder per partition.
+"""The broker's log, in Kafka's on-disk format, with one folder per partition.
 
 ======================= =====================================================================
 :class:`LogFolder`      the data folder: lock, identity, checkpoints, all partitions' logs
-:class:`Log`            one partition: append, read, flush, retention
-:class:`LogConfig`      the settings of a topic that its logs obey
-:class:`Directory`      the file system, or memory, behind all of it
+:class:`Log`            the log of one partition: append, read, flush, retention
+:class:`LogConfig`      the settings of a topic that apply to its logs
+:class:`Directory`      the file system, or memory, that stores them
 ======================= =====================================================================
 """
 

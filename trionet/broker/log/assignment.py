@@ -1,8 +1,9 @@
-"""Giving a batch its place in the log without copying its records.
+"""Assigns offsets to batches without copying their records.
 
-Base offset (bytes 0-7) and leader epoch (12-15) lie outside the CRC: a new head of 16 bytes goes
-out in front of the rest as it came. Only with LogAppendTime the attributes and the newest timestamp
-change too, and the CRC is computed again, over the new head and then the untouched rest.
+The CRC does not cover the base offset (bytes 0-7) and leader epoch (12-15): a new header of 16 bytes
+is written in front of the rest, which stays as it arrived. Only LogAppendTime also changes the
+attributes and the greatest timestamp; the CRC is then computed again, over the new header and the
+unchanged rest.
 """
 
 from __future__ import annotations
@@ -19,39 +20,39 @@ from .directory import Buffer
 from .producer_state import ProducerEntry, accept
 from .validation import LOG_APPEND_TIME
 
-#: Without the checks of its arguments' names, which take longer than the rest.
+#: Creates named tuples without their keyword handling, which takes longer than the rest.
 _tuple: Final = tuple.__new__
 _HEAD = struct.Struct(">qii")
-# Attributes, last offset delta, base timestamp, newest timestamp: the head of what the CRC covers.
+# Attributes, last offset delta, base and greatest timestamp: the start of what the CRC covers.
 _STAMPED = struct.Struct(">hiqq")
 _HEAD_WITH_CRC = struct.Struct(">qiibI")
-# The offset behind the last record has to be one, too.
+# The offset after the last record has to be valid too.
 _END_OFFSET_MAX: Final = 2**63 - 1
 _STAMPED_END = _HEAD_WITH_CRC.size + _STAMPED.size
 
 
 class Appended(NamedTuple):
-    """The outcome of an append."""
+    """The result of an append (Kafka: LogAppendInfo)."""
 
     first_offset: int
-    """The offset of the first record; of the stored one when the batch is a repetition."""
+    """The offset of the first record; for a duplicate, that of the stored one."""
     last_offset: int
     log_append_time_ms: int
-    """The timestamp given to all records; -1 with CreateTime."""
+    """The timestamp of all records; -1 with CreateTime."""
     log_start_offset: int
     size: int
-    """The bytes written; 0 for a repetition."""
+    """The bytes written; 0 for a duplicate."""
     is_duplicate: bool
-    """Everything had been stored before, and nothing was written now."""
+    """All batches had been stored before, and nothing was written."""
 
 
 class Assigned(NamedTuple):
-    """A batch that is to be written."""
+    """A batch to be written."""
 
     header: BatchHeader
-    """As the producer sent it."""
+    """The header as the producer sent it."""
     at: int
-    """Where it starts in the records field."""
+    """Its position in the records field."""
     size: int
     base_offset: int
     last_offset: int
@@ -59,10 +60,10 @@ class Assigned(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """What becomes of the batches of one append."""
+    """What to do with the batches of one append."""
 
     batches: list[Assigned]
-    """Those that are to be written, in order; empty if all are repetitions."""
+    """The batches to be written, in order; empty if all are duplicates."""
     producers: dict[int, ProducerEntry]
     """What is known of their producers once they are written."""
     size: int
@@ -80,17 +81,17 @@ def assign(
     end_offset: int,
     append_time_ms: int,
 ) -> Assignment:
-    """Give each batch its offsets, except repetitions, which have theirs.
+    """Assign offsets to each batch, except to duplicates, which have theirs.
 
     Args:
-        headers: of all batches of the field, in order and without gaps between them.
-        producers: what is known of the producers; not changed.
-        end_offset: the first offset to give.
+        headers: the headers of all batches of the field, in order.
+        producers: the state of the producers; not changed.
+        end_offset: the first offset to assign.
         append_time_ms: the timestamp for all records; -1 keeps the producer's.
 
     Raises:
         ApiError: OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, RECORD_LIST_TOO_LARGE (the
-            partition has no offsets left for so many records).
+            partition has not enough offsets left).
     """
     batches: list[Assigned] = []
     pending: dict[int, ProducerEntry] = {}
@@ -117,7 +118,7 @@ def assign(
     if end_offset > _END_OFFSET_MAX:
         raise ApiError(
             RECORD_LIST_TOO_LARGE,
-            f"the records would get offsets up to {end_offset - 1}, and a partition ends before "
+            f"the records would get offsets up to {end_offset - 1}, but a partition ends before "
             f"{_END_OFFSET_MAX}; send them to another partition",
         )
     whole = (batches, pending, size, first_offset, last_offset, duplicate_timestamp)
@@ -127,12 +128,12 @@ def assign(
 def buffers_to_write(
     records: memoryview, batches: list[Assigned], leader_epoch: int, append_time_ms: int
 ) -> list[Buffer]:
-    """What to write: for each batch a new head and the rest of it.
+    """The buffers to write: for each batch, a new header and the rest of the batch.
 
     Args:
-        records: the field that holds the batches.
+        records: the records field with the batches.
         batches: in the order of their offsets.
-        leader_epoch: of the partition.
+        leader_epoch: the current leader epoch.
         append_time_ms: the timestamp for all records; -1 keeps the producer's.
     """
     buffers: list[Buffer] = []

@@ -1,7 +1,7 @@
-"""Getting back the leader epochs of a log: from their file, or from the headers of the batches.
+"""Recovers the leader epochs of a log: from their file, or from the batch headers.
 
-An epoch is on the disk before its records count as durable, and one that a crash may have cut away
-is never used again: a consumer may remember it.
+An epoch is on the disk before its records count as durable. An epoch whose records a crash may have
+lost is never used again, because a consumer may remember it.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ logger = logging.getLogger("trionet.broker.log")
 def stored_epochs(
     directory: Directory, name: str, *, is_expected: bool = False
 ) -> LeaderEpochs | None:
-    """What the file says; None if there is none, or it is damaged. Blocks."""
+    """The epochs in the file; None if it is missing or damaged. Blocks."""
     try:
         return decode_epochs(directory.read(LEADER_EPOCH_FILE))
     except FileNotFoundError:
         if is_expected:
-            logger.warning("%s: %s is missing, and made again", name, LEADER_EPOCH_FILE)
+            logger.warning("%s: %s is missing; rebuilding it", name, LEADER_EPOCH_FILE)
         return None
     except ValueError as error:
-        logger.warning("%s: %s is made again: %s", name, LEADER_EPOCH_FILE, error)
+        logger.warning("%s: rebuilding %s: %s", name, LEADER_EPOCH_FILE, error)
         return None
 
 
 def epochs_of_batches(segments: Iterable[Segment]) -> LeaderEpochs:
-    """The epochs that the batches bear. Blocks, and reads all of their headers.
+    """The epochs in the headers of all batches. Blocks.
 
-    What cannot be read is passed over, up to the next segment.
+    After a batch that cannot be read, it continues with the next segment.
     """
     epochs = LeaderEpochs()
     for segment in segments:
@@ -46,26 +46,26 @@ def epochs_of_batches(segments: Iterable[Segment]) -> LeaderEpochs:
                 if epochs.latest < header.leader_epoch <= EPOCH_MAX:
                     epochs.assign(header.leader_epoch, header.base_offset)
         except (ApiError, WireFormatError) as error:
-            logger.warning("%r: leader epochs may be forgotten: %s", segment, error)
+            logger.warning("%r: leader epochs may be lost: %s", segment, error)
     return epochs
 
 
 def assign_next_epoch(
     directory: Directory, epochs: LeaderEpochs, end_offset: int, latest: int = 0
 ) -> None:
-    """Begin an epoch at the end of a log whose stop was not clean. Blocks; durable afterwards.
+    """Start an epoch at the end of a log after an unclean shutdown. Blocks; durable afterwards.
 
-    What was readable behind the end is lost, or nobody can tell that it is not. An epoch that was
-    cut away with it is not used again: a consumer may remember it.
+    Records after the end may have been readable and may be lost. Their epoch is not used again,
+    because a consumer may remember it.
 
     Args:
         directory: the partition's folder.
-        epochs: of the log.
-        end_offset: its end.
-        latest: an epoch that is known to have begun, whether ``epochs`` has it or not.
+        epochs: the epochs of the log.
+        end_offset: the log end offset.
+        latest: an epoch that is known to have started, even if ``epochs`` lacks it.
 
     Raises:
-        OSError: it could not be written down.
+        OSError: the file could not be written.
     """
     following = max(epochs.latest, latest, 0) + 1
     epochs.remove_from(end_offset)

@@ -1,4 +1,4 @@
-"""Getting back what the log knew of its producers: newest valid snapshot, then batch headers."""
+"""Recovers the producers of a log: from the newest valid snapshot, then from batch headers."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _SUFFIX = ".snapshot"
 
 
 def snapshot_offsets(directory: Directory) -> list[int]:
-    """The offsets of which there are producer snapshots, ascending."""
+    """The offsets of the producer snapshots in a folder, ascending."""
     return snapshots_among(directory.names())
 
 
 def snapshots_among(names: Iterable[str]) -> list[int]:
-    """The offsets of the producer snapshots among a folder's files, ascending."""
+    """The offsets of the producer snapshots among some file names, ascending."""
     stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
     return sorted(int(stem) for stem in stems if is_offset(stem))
 
 
 def write_snapshot(directory: Directory, offset: int, producers: dict[int, ProducerEntry]) -> None:
-    """Keep what is known at ``offset``; durable when it returns. Blocks.
+    """Write the snapshot of ``offset``; durable when this returns. Blocks.
 
     Raises:
-        OSError: nothing was changed.
+        OSError: it could not be written; nothing was changed.
     """
     directory.replace(file_name(offset, "snapshot"), encode_snapshot(producers))
 
@@ -46,15 +46,15 @@ def producers_at(
     *,
     may_have_none: bool = False,
 ) -> dict[int, ProducerEntry]:
-    """What the log knew of its producers when ``offset`` was its end. Blocks.
+    """The producers of the log when it ended at ``offset``. Blocks.
 
     Args:
-        directory: the partition's folder; snapshots in it that are damaged are removed.
-        snapshots: the offsets of which there are some, ascending.
-        segments: those below ``offset``, in order.
+        directory: the partition's folder; damaged snapshots in it are removed.
+        snapshots: the offsets of its snapshots, ascending.
+        segments: the segments below ``offset``, in order.
         offset: the end.
-        may_have_none: a folder without any snapshot is one that never had idempotent producers
-            (Kafka before 0.11 wrote it), and need not be read through.
+        may_have_none: a folder without snapshots never had idempotent producers (it was written by
+            Kafka before 0.11), and need not be read through.
     """
     offsets = [each for each in snapshots if each <= offset]
     if not offsets and may_have_none:
@@ -65,7 +65,7 @@ def producers_at(
         try:
             producers = decode_snapshot(directory.read(file_name(each, "snapshot")))
         except WireFormatError as error:
-            logger.warning("%r: snapshot at offset %d is not used: %s", directory, each, error)
+            logger.warning("%r: ignoring the snapshot at offset %d: %s", directory, each, error)
             directory.remove(file_name(each, "snapshot"))
         else:
             start = each
@@ -75,7 +75,7 @@ def producers_at(
             try:
                 _replay(segment, start, offset, producers)
             except (ApiError, WireFormatError) as error:
-                logger.warning("%r: producers may be forgotten: %s", directory, error)
+                logger.warning("%r: producers may be lost: %s", directory, error)
     return producers
 
 
@@ -90,7 +90,7 @@ def _replay(segment: Segment, start: int, end: int, producers: dict[int, Produce
 def remove_stray_snapshots(
     directory: Directory, snapshots: list[int], segments: list[Segment]
 ) -> None:
-    """Keep the snapshots that lie where a segment starts, and the newest up to the end."""
+    """Remove all snapshots but those at the start of a segment and the newest up to the end."""
     bases = {segment.base_offset for segment in segments}
     end_offset = segments[-1].end_offset
     newest = max((each for each in snapshots if each <= end_offset), default=-1)

@@ -1,8 +1,8 @@
-"""``compression.type`` other than ``producer``: batches are stored in the topic's codec.
+"""Recompresses batches to the topic's codec, if its ``compression.type`` is not ``producer``.
 
-What arrives in that codec is passed on as it is, at whatever level. Of other batches the records
-are compressed anew and nothing else changes: counts, timestamps, producer, sequence and flags
-(Kafka: LogValidator, which builds such batches anew from their records).
+Batches in that codec are stored as they are, whatever their level. Of other batches, only the
+compressed records change; counts, timestamps, producer, sequence and flags stay the same. (Kafka's
+LogValidator rebuilds such batches from their records.)
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ _CODECS: Final = {"uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": L
 _CODEC_MASK: Final = 0x07
 _MAGIC: Final = 2
 
-#: How far compressed records usually grow, at most. Those that grow further are found out.
+#: The usual upper limit of a compression ratio. Records that expand further are noticed then.
 _USUAL_RATIO: Final = 8
 
 
 def must_recompress(records: Buffer, config: LogConfig) -> bool:
-    """Whether a batch has another codec than the topic's, which is not ``producer``'s choice.
+    """Whether a batch has another codec than the topic, whose codec is not ``producer``.
 
-    What are no batches of format 2 is left to the log, which says what is wrong with it.
+    Anything but batches of format 2 is left to the log, which rejects it.
     """
     codec = _CODECS[config.compression_type]
     try:
@@ -64,21 +64,21 @@ def must_recompress(records: Buffer, config: LogConfig) -> bool:
 
 
 async def recompress(records: Buffer, log: Log, now_ms: int) -> bytes:
-    """The batches of a produce request's field in the topic's codec. Always a checkpoint.
+    """Return the batches of a records field in the topic's codec. Always a checkpoint.
 
-    Much is computed in a thread, and so is everything if the topic has a level of its own: the
-    highest of zstd takes a tenth of a second for the smallest batch.
+    Large fields are recompressed in a thread; so is every field if the topic sets a level, since the
+    highest level of zstd takes a tenth of a second even for the smallest batch.
 
     Args:
-        records: one or more batches, as they came.
-        log: what they are meant for; it is not changed.
-        now_ms: the broker's clock.
+        records: one or more batches, as they arrived.
+        log: the log that they are for; it is not changed.
+        now_ms: the current time.
 
     Raises:
-        ApiError: what the log raises for such batches, or INVALID_RECORD: the records are not what
-            their codec says, or grow beyond 128 MB.
+        ApiError: as the log raises for such batches, or INVALID_RECORD: the records cannot be
+            decompressed, or to more than 128 MB.
 
-    Cancellation: what has begun ends, and is returned.
+    Cancellation: work in a thread is waited for and returned.
     """
     config = log.config
     headers = check_batches(records, config, now_ms)
@@ -87,7 +87,7 @@ async def recompress(records: Buffer, log: Log, now_ms: int) -> bytes:
         try:
             return _recompressed(records, headers, config, OFF_LOOP_BYTES)
         except ApiError:
-            pass  # a bomb, or no records at all: the loop waits for neither
+            pass  # it expands too much for the loop, or is malformed: a thread finds out
     return await log.directory.in_thread(
         partial(_recompressed, records, headers, config, INFLATED_BYTES_MAX), computing_threads()
     )

@@ -1,16 +1,22 @@
-"""Opening a partition's folder: what is trusted, what is scanned, and what is cut.
+"""Opens a partition's folder: decides what is trusted, what is scanned and what is truncated.
 
-After a clean stop everything is trusted and nothing but the ends of the newest files is read. After
-an unclean one every segment from the recovery point on is scanned batch by batch: only a finished
-fsync moves that point, so whatever lies below it is on the disk, and whatever lies above may be
-missing, torn or zeros. The first bad batch ends the log; it and all behind it is cut off, because
-no offset may be skipped (Kafka: LogLoader).
+(Kafka: LogLoader.) The problem: after a crash, bytes that were never synced may be missing, torn or
+zeros, and a log that skipped offsets or gave an offset to two records would corrupt its consumers.
+The choices:
 
-What lies below that point and is not there was taken away. It is reported, and no record ever gets
-its offset again; what is behind it stays (see :mod:`.missing` and :mod:`.filling`).
+* After a clean shutdown everything is trusted, and only the ends of the newest files are read.
+* After an unclean one, every segment from the recovery point on is scanned batch by batch. Only a
+  finished fsync advances that point, so that what is below it is on the disk. The first bad batch
+  ends the log: it and everything after it are cut off, because no offset may be skipped.
+* What is below the recovery point and not there was removed by something else. It is reported; its
+  offsets are filled with empty batches, so that no record ever gets them again, and the records
+  after them stay (see :mod:`.missing` and :mod:`.filling`). Kafka truncates there, or does not
+  notice; that was refused, because it deletes records that were acknowledged and are intact.
 
-Everything here blocks and is meant for a thread. Memory is bounded by one chunk of a scan and one
-segment's indexes.
+Think again when partitions have replicas: a follower would truncate, and fetch from its leader.
+
+Everything here blocks, and is called in a thread. Memory is bounded by one chunk of a scan and the
+indexes of one segment.
 """
 
 from __future__ import annotations
@@ -45,20 +51,20 @@ _OFFSET_MAX = 2**63 - 1
 
 @attrs.frozen(kw_only=True)
 class Stop:
-    """What is known of how the last run ended, from the data folder's checkpoints."""
+    """How the last run of one log ended, according to the checkpoints of the data folder."""
 
     was_clean: bool = False
     recovery_point: int = 0
     start_offset: int = 0
     extent: Extent | None = None
-    """What had been on the disk; None: no more is known than the recovery point."""
+    """What had been on the disk; None: only the recovery point is known."""
     loss_allowed: bool = True
-    """Whether the log may be opened although records are missing."""
+    """Whether the log may be opened with missing records."""
 
 
 @attrs.define(kw_only=True)
 class LoadedLog:
-    """What was found in a folder; everything a log needs to go on."""
+    """The result of opening a folder: the state of the log."""
 
     segments: list[Segment]
     start_offset: int
@@ -66,34 +72,34 @@ class LoadedLog:
     producers: dict[int, ProducerEntry]
     epochs: LeaderEpochs
     is_as_closed: bool
-    """The files are what a clean stop would leave."""
+    """The files are as a clean shutdown leaves them."""
 
 
 def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms: int) -> LoadedLog:
-    """Open what a folder holds, or start an empty log in it.
+    """Open the log in a folder, or create an empty one.
 
     Args:
         directory: the partition's folder.
-        name: of the partition, for messages.
+        name: the name of the partition, for messages.
         config: its settings.
         stop: how the last run ended.
-        now_ms: the clock, for the age of segments and for producers that have expired.
+        now_ms: the current time, for the age of segments and the expiry of producers.
 
     Raises:
-        MissingRecordsError: records are gone, and the log may not be opened without them.
+        MissingRecordsError: records are missing, and the log may not be opened without them.
         OSError: the folder cannot be read or written.
     """
     return _LogLoader(directory, name, config, stop, now_ms).load()
 
 
 def _had_epoch_file(stop: Stop) -> bool:
-    """Whether the file of the leader epochs had been written: an empty log of epoch 0 has none."""
+    """Whether there had been a file of leader epochs: an empty log in epoch 0 has none."""
     extent = stop.extent
     return extent is not None and bool(extent.leader_epoch or (stop.was_clean and extent.size > 0))
 
 
 class _LogLoader:
-    """Opening one folder; see :func:`load`."""
+    """Opens one folder; see :func:`load`."""
 
     def __init__(
         self, directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms: int
@@ -123,7 +129,7 @@ class _LogLoader:
             is_as_closed = self._was_clean and not self._losses.count and had_epochs
         if not segments:
             segments, epochs = self._start_empty()
-            # Should a power cut take the file's name, an empty log is made again at 0.
+            # If a power failure loses the file's name, the next start creates an empty log at 0.
             is_as_closed = not segments[0].base_offset
         start_offset = max(stop.start_offset, segments[0].base_offset)
         epochs = epochs or LeaderEpochs()
@@ -149,9 +155,10 @@ class _LogLoader:
         )
 
     def _remove_deleted(self, segments: list[Segment]) -> list[Segment]:
-        """Those that records are read from; a power cut may bring back what was being removed.
+        """Remove the segments below the start offset, and return the others.
 
-        It comes without what was not on the disk yet, so nobody may look into it.
+        A power failure may have restored segments that were being removed, without the bytes that
+        were not on the disk yet; so they must not be read.
         """
         start_offset = self._stop.start_offset
         removed = [each for each in segments[:-1] if each.end_offset <= start_offset]
@@ -159,7 +166,7 @@ class _LogLoader:
         return segments[len(removed) :]
 
     def _fill_gaps(self, segments: list[Segment]) -> list[Segment]:
-        """The segments, with others in the place of those that are gone."""
+        """Return the segments, with segments of empty batches where some are missing."""
         stop, losses = self._stop, self._losses
         trusted_up_to = _OFFSET_MAX if stop.was_clean else stop.recovery_point
         may_have_gaps = self._config.may_have_gaps
@@ -183,10 +190,10 @@ class _LogLoader:
         return filling
 
     def _find_end(self, segments: list[Segment], snapshots: list[int]) -> list[Segment]:
-        """Find where the log ends, and have it end no earlier than it did.
+        """Find the end of the log, and extend it to where it had ended if it ends earlier.
 
         Returns:
-            The segments; none if the log ends before its start.
+            The segments; none if the log ends before its start offset.
         """
         stop, losses, epochs = self._stop, self._losses, self._epochs
         end_offset_max = _OFFSET_MAX if stop.extent is None else stop.extent.end_offset
@@ -235,7 +242,7 @@ class _LogLoader:
         return f"the next record gets offset {self._stop.recovery_point}"
 
     def _fill_end(self, segments: list[Segment]) -> list[Segment]:
-        """The segments, with one behind them that takes the log to where it had ended."""
+        """Return the segments with an empty one that extends the log to where it had ended."""
         last = segments[-1]
         truncate_segment(last, last.end_offset, last.size)
         last.finish()
@@ -246,10 +253,10 @@ class _LogLoader:
         return [*(segments if last.size else segments[:-1]), *filling]
 
     def _remove_all(self, segments: list[Segment]) -> None:
-        """Remove a log that ends before its start: all that is there has been deleted."""
+        """Remove all segments of a log that ends before its start: all its records are deleted."""
         stop, end_offset = self._stop, segments[-1].end_offset
         logger.warning(
-            "%s: the log ends at %d, before its start offset %d; it starts anew there",
+            "%s: the log ends at %d, before its start offset %d; it starts again there",
             self._name,
             end_offset,
             stop.start_offset,
@@ -265,7 +272,7 @@ class _LogLoader:
         self._losses.check()
 
     def _start_empty(self) -> tuple[list[Segment], LeaderEpochs]:
-        """A log without records, which begins where the one ended that was there."""
+        """Create an empty log that starts where the previous one ended."""
         stop, epochs = self._stop, self._epochs or LeaderEpochs()
         self._note_all_missing("the folder has no segment")
         start_offset = max(stop.start_offset, stop.recovery_point)

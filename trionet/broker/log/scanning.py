@@ -1,4 +1,9 @@
-"""Scans what an unclean shutdown may have left missing or torn."""
+"""Scans the segments that an unclean shutdown may have left incomplete or torn.
+
+(Kafka: LogLoader.recoverLog.) See :mod:`.recovery` for why, and for where a scan starts. The order
+of the writes at a cut matters: newer segments are removed first, newest first, and the torn one is
+truncated last. If the power fails in between, the damage is still there and still ends the log.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +28,15 @@ logger = logging.getLogger("trionet.broker.log")
 
 
 class RecoveryScan:
-    """One folder after an unclean stop.
+    """Scans one folder after an unclean shutdown.
 
     Args:
         directory: the partition's folder.
-        name: of the partition, for messages.
+        name: the name of the partition, for messages.
         config: its settings.
         recovery_point: everything below had been on the disk.
-        losses: told of what lies below it and is gone.
-        now_ms: the clock.
+        losses: collects what is missing below it.
+        now_ms: the current time.
     """
 
     def __init__(
@@ -58,15 +63,14 @@ class RecoveryScan:
         """Scan from the recovery point on.
 
         Args:
-            segments: all of them, at least one; those below the recovery point without gaps.
-            epochs: as they were stored; None: they are not known.
+            segments: all segments, at least one; those below the recovery point without gaps.
+            epochs: as they were stored; None: unknown.
 
         Returns:
-            The segments that are left (at least one), what is known of the producers, and the
-            leader epochs.
+            The remaining segments (at least one), the producers, and the leader epochs.
 
         Raises:
-            MissingRecordsError: records are gone, and the log may not be opened without them.
+            MissingRecordsError: records are missing, and the log may not be opened without them.
             OSError: the folder cannot be read or written.
         """
         first = max(
@@ -109,7 +113,7 @@ class RecoveryScan:
             size = segment.size
             damage = self._scan(segment)
             if damage is not None and segment.end_offset < self._recovery_point:
-                # What is behind had been on the disk, too: newer segments are not touched.
+                # The rest had been on the disk too: keep the newer segments.
                 self._losses.note_cut(segment, size, damage)
             elif damage is not None:
                 self._cut(segment, size, segments[number + 1 :], damage)
@@ -127,10 +131,10 @@ class RecoveryScan:
         write_snapshot(self._directory, offset, self._producers)
 
     def _bridge(self, found: list[Segment], kept: list[Segment], following: Segment) -> None:
-        """Fill the gap between what was ``kept`` and a segment that is there."""
+        """Fill the gap between the segments ``kept`` and the next one that exists."""
         last = kept[-1]
         first_offset, end_offset = last.end_offset, following.base_offset
-        self._losses.note_end(found, end_offset, "consumers pass over them")
+        self._losses.note_end(found, end_offset, "consumers skip them")
         self._losses.check()
         truncate_segment(last, last.end_offset, last.size)
         epoch = max(self._epochs.latest, 0)
@@ -143,13 +147,14 @@ class RecoveryScan:
         kept.extend(filling)
 
     def _scan(self, segment: Segment) -> str | None:
-        """Index the valid batches of a segment, and shrink it to them.
+        """Index the valid batches of a segment, and set its size to theirs.
 
-        Batches that claim more records than they can hold are part of a log that took them, but not
-        at the end of what is valid: an append of an earlier release that failed may have left them.
+        Batches that claim more records than they can hold are kept where valid ones follow, because
+        an earlier release accepted them. At the end of the valid part they are cut off with the
+        rest: a failed append may have left them.
 
         Returns:
-            What is wrong behind them; None if nothing is there.
+            What is wrong after the valid batches; None if nothing is.
         """
         producers = dict(self._producers)
         scan, implausible_at = self._scan_up_to(segment, segment.size)
@@ -161,7 +166,7 @@ class RecoveryScan:
         return damage
 
     def _scan_up_to(self, segment: Segment, size: int) -> tuple[BatchScan, int | None]:
-        """Index the batches within ``size``; where those begin that claim too much at its end."""
+        """Index the batches within ``size``; also return where trailing implausible ones start."""
         forget_indexes(segment)
         epochs = self._epochs
         gaps_allowed = self._config.may_have_gaps
@@ -183,10 +188,9 @@ class RecoveryScan:
         return scan, implausible_at
 
     def _cut(self, segment: Segment, size: int, newer: list[Segment], damage: str) -> None:
-        """End the log behind the valid part of ``segment``, whose file has ``size`` bytes."""
+        """End the log after the valid part of ``segment``, whose file has ``size`` bytes."""
         logger.warning(
-            "%s: cut at offset %d, byte %d of %s: %s; %d bytes are lost, %d newer segments "
-            "with them",
+            "%s: truncated at offset %d, byte %d of %s: %s; dropped %d bytes and %d newer segments",
             self._name,
             segment.end_offset,
             segment.size,
@@ -195,6 +199,6 @@ class RecoveryScan:
             size - segment.size + sum(each.size for each in newer),
             len(newer),
         )
-        # The newer ones go first: if the power fails in between, the damage still ends the log.
+        # Newer segments first: if the power fails in between, the damage still ends the log.
         remove_segments(self._directory, newer[::-1])
         segment.file.truncate(segment.size)

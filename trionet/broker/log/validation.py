@@ -1,8 +1,8 @@
-"""Checks of what a producer sends, per batch and never per record (Kafka: LogValidator).
+"""Validates what a producer sends, per batch and never per record (Kafka: LogValidator).
 
-Pure. Nothing is decompressed and no record is looked at: the header says how many there are, what
-their newest timestamp is and who sent them, and the CRC says that they arrived as they left. A
-count that the batch's length cannot hold is refused: each record would use up an offset.
+Pure. Nothing is decompressed, and records are not decoded: the header has their count, greatest
+timestamp and producer, and the CRC proves that they arrived unchanged. A count that the length of
+the batch cannot hold is rejected, because each record would use up an offset.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ from .index import ENTRY_MAX
 LOG_APPEND_TIME: Final = 0x08
 _CODEC_MASK: Final = 0x07
 _MAGIC_AT: Final = 16
-# Counted as the length is.
+# Relative to the start of what the length counts.
 _BODY_AT: Final = HEADER_SIZE - PREFIX_SIZE
 _NO_TIMESTAMP: Final = -1
 
 
 def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[BatchHeader]:
-    """The headers of all batches of a produce request's field, each of them fit to be stored.
+    """Check all batches of a records field of a produce request, and return their headers.
 
     Args:
-        records: one or more batches, nothing before, between or behind them.
-        config: the topic's limits.
-        now_ms: the broker's clock, for the limits of timestamps.
+        records: one or more batches, with nothing before, between or after them.
+        config: the topic's settings.
+        now_ms: the current time, for the limits of timestamps.
 
     Raises:
-        ApiError: with the error code that Kafka gives; see the class's tests.
+        ApiError: a batch must not be stored; with the error code that Kafka returns.
     """
     total = len(records)
     if not total:
-        raise ApiError(INVALID_RECORD, "the records field holds no batch")
+        raise ApiError(INVALID_RECORD, "the records field contains no batch")
     headers = []
     position = offsets = 0
     while position < total:
@@ -68,19 +68,20 @@ def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[Batch
     if total > config.segment_bytes:
         raise ApiError(
             RECORD_LIST_TOO_LARGE,
-            f"{total} bytes of batches do not fit a segment (segment.bytes={config.segment_bytes})",
+            f"{total} bytes of batches do not fit in a segment"
+            f" (segment.bytes={config.segment_bytes})",
         )
     if offsets > ENTRY_MAX + 1:
         raise ApiError(
             RECORD_LIST_TOO_LARGE,
-            f"batches of {offsets} records do not fit a segment, whose offsets are at most "
-            f"{ENTRY_MAX} from its first; send fewer at once",
+            f"batches of {offsets} records do not fit in a segment of {ENTRY_MAX + 1} offsets; send"
+            " fewer at once",
         )
     return headers
 
 
 def records_max(header: BatchHeader) -> int:
-    """How many records a batch of this length and codec can hold."""
+    """The maximum number of records in a batch of this length and codec."""
     body = header.length - _BODY_AT
     return body * INFLATION_MAX.get(header.attributes & _CODEC_MASK, 1) // RECORD_BYTES_MIN
 
@@ -91,10 +92,10 @@ def _check_frame(records: Buffer, position: int, total: int, config: LogConfig) 
         if magic in (0, 1):
             raise ApiError(
                 UNSUPPORTED_FOR_MESSAGE_FORMAT,
-                f"messages of format {magic} are not stored; send record batches (format 2)",
+                f"message format {magic} is not supported; send record batches (format 2)",
             )
         if magic != 2:
-            raise ApiError(CORRUPT_MESSAGE, f"magic {magic} is no message format")
+            raise ApiError(CORRUPT_MESSAGE, f"unknown message format (magic {magic})")
     try:
         header = read_header(records, position)
     except WireFormatError as error:
@@ -102,12 +103,12 @@ def _check_frame(records: Buffer, position: int, total: int, config: LogConfig) 
     size = header.length + PREFIX_SIZE
     if size > total - position:
         raise ApiError(
-            CORRUPT_MESSAGE, f"a batch claims {size} bytes, there are {total - position}"
+            CORRUPT_MESSAGE, f"a batch claims {size} bytes, but only {total - position} are there"
         )
     if size > config.max_message_bytes:
         raise ApiError(
             MESSAGE_TOO_LARGE,
-            f"a batch of {size} bytes is larger than max.message.bytes={config.max_message_bytes}",
+            f"a batch has {size} bytes, more than max.message.bytes={config.max_message_bytes}",
         )
     if not check_crc(records, position, header):
         raise ApiError(CORRUPT_MESSAGE, "the CRC of a batch does not match its content")
@@ -123,14 +124,14 @@ def _check_content(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
         )
     codec = attributes & _CODEC_MASK
     if codec > ZSTD:
-        raise ApiError(INVALID_RECORD, f"compression codec {codec} is unknown")
-    # Most hold their records as they are, so that nothing has to be looked up.
+        raise ApiError(INVALID_RECORD, f"unknown compression codec {codec}")
+    # Uncompressed batches, which are the most, pass the first test and need no lookup.
     if count * RECORD_BYTES_MIN > header.length - _BODY_AT and count > records_max(header):
         compressed = "" if codec == NONE else f" of {NAMES[codec]}"
         raise ApiError(
             INVALID_RECORD,
-            f"a batch claims {count} records; its {header.length - _BODY_AT} bytes{compressed} hold"
-            f" {records_max(header)} at most",
+            f"a batch claims {count} records, but its {header.length - _BODY_AT} bytes{compressed}"
+            f" can hold at most {records_max(header)}",
         )
     if attributes & CONTROL:
         raise ApiError(INVALID_RECORD, "clients must not write control batches")
@@ -140,7 +141,7 @@ def _check_content(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
         raise ApiError(
             INVALID_RECORD,
             f"producer {header.producer_id} sent epoch {header.producer_epoch} and sequence "
-            f"{header.base_sequence}; neither may be negative",
+            f"{header.base_sequence}; they must not be negative",
         )
     if attributes & LOG_APPEND_TIME:
         raise ApiError(INVALID_TIMESTAMP, "only the broker may mark a batch as LogAppendTime")
@@ -151,11 +152,11 @@ def _check_content(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
         raise ApiError(
             INVALID_TIMESTAMP,
             f"timestamp {timestamp} is more than message.timestamp.before.max.ms="
-            f"{config.message_timestamp_before_max_ms} before the broker's clock, {now_ms}",
+            f"{config.message_timestamp_before_max_ms} before the broker's time, {now_ms}",
         )
     if timestamp - now_ms > config.message_timestamp_after_max_ms:
         raise ApiError(
             INVALID_TIMESTAMP,
             f"timestamp {timestamp} is more than message.timestamp.after.max.ms="
-            f"{config.message_timestamp_after_max_ms} after the broker's clock, {now_ms}",
+            f"{config.message_timestamp_after_max_ms} after the broker's time, {now_ms}",
         )
