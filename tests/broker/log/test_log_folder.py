@@ -70,7 +70,7 @@ async def test_identity_that_was_removed_is_made_again_and_that_is_reported(
     async with open_log_folder(directory, node_id=1) as folder:
         assert before != folder.cluster_id
 
-        assert "meta.properties is missing, and made again" in caplog.text
+        assert "meta.properties is missing and was created again" in caplog.text
         assert folder.cluster_id in caplog.text
 
 
@@ -83,10 +83,10 @@ async def test_folder_of_another_broker_is_refused(directory: Directory) -> None
     async with open_log_folder(directory, node_id=1):
         pass
 
-    with pytest.raises(ConfigError, match=r"node\.id 1, this broker's is 2"):
+    with pytest.raises(ConfigError, match=r"node\.id 1, but this broker has node\.id 2"):
         async with open_log_folder(directory, node_id=2):
             pass
-    with pytest.raises(ConfigError, match="of the cluster"):
+    with pytest.raises(ConfigError, match="belongs to cluster"):
         async with open_log_folder(directory, node_id=1, cluster_id="x" * 22):
             pass
 
@@ -383,7 +383,7 @@ async def test_damaged_checkpoint_is_reported_and_everything_is_scanned(
         await reopened(folder)
 
         assert 3 == folder.logs["orders", 0].end_offset
-    assert f"{name} is damaged and not used" in caplog.text
+    assert f"{name} is damaged and ignored" in caplog.text
 
 
 @pytest.mark.parametrize("content", [None, b"version: 0\ntopic_id: ?"])
@@ -414,7 +414,7 @@ async def test_folder_of_another_topic_of_the_same_name_is_set_aside(
         assert {("again", 0), ("kept", 0)} == set(folder.logs)
         again, aside, kept = directory.folders()
         assert ("again-0", "kept-0") == (again, kept)
-        assert f"it is kept as {aside} and not served" in caplog.text
+        assert f"keeping it as {aside}, without serving it" in caplog.text
         log = folder.logs["again", 0]
         assert (other_id, 1) == (log.topic_id, log.append(ONE, NOW).first_offset)
 

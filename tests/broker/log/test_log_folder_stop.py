@@ -132,7 +132,7 @@ async def test_cancelled_stop_that_takes_too_long_is_unclean_and_loses_nothing(
                 nursery.start_soon(end_the_syncs_after, 2.1)
                 scope.cancel()
         assert scope.cancelled_caught
-    assert "the stop was cancelled and is not a clean one: it takes more than 2 s" in caplog.text
+    assert "the shutdown was cancelled and is not clean: it takes more than 2 s" in caplog.text
     with caplog.at_level(logging.INFO, "trionet.broker.log"):
         async with open_log_folder(folder, node_id=1) as opened:
             await reopened(opened)
@@ -140,7 +140,7 @@ async def test_cancelled_stop_that_takes_too_long_is_unclean_and_loses_nothing(
             assert not opened.was_clean
             assert 5 == opened.logs["orders", 0].end_offset
     assert "orders-0: scanning" in caplog.text
-    assert "orders-0 is open (1 of 1 logs)" in caplog.text
+    assert "opened the log orders-0 (1 of 1)" in caplog.text
 
 
 async def end_the_syncs_after(seconds: float) -> None:
@@ -189,7 +189,7 @@ async def test_log_that_cannot_be_put_on_the_disk_makes_the_stop_unclean(
     assert opened.stop_failed
     assert ".kafka_cleanshutdown" not in folder.names()
     [message] = caplog.messages
-    assert "orders-0 could not be put on the disk: Input/output error" in message
+    assert "orders-0 could not be flushed: Input/output error" in message
 
 
 async def test_logs_that_fail_for_the_same_reason_share_a_line_of_the_log(
@@ -201,7 +201,7 @@ async def test_logs_that_fail_for_the_same_reason_share_a_line_of_the_log(
             (await opened.create("orders", number, TOPIC_ID, CONFIG, NOW)).append(ONE, NOW)
 
     [message] = caplog.messages
-    assert "orders-0, orders-1, orders-2 and 2 more could not be put on the disk" in message
+    assert "orders-0, orders-1, orders-2 and 2 more could not be flushed" in message
 
 
 async def test_the_file_that_is_in_the_way_is_named(
@@ -215,7 +215,7 @@ async def test_the_file_that_is_in_the_way_is_named(
 
     [message] = caplog.messages
     assert message.endswith(
-        f"on the disk: Is a directory: {folder.path}/orders-0/leader-epoch-checkpoint"
+        f"be flushed: Is a directory: {folder.path}/orders-0/leader-epoch-checkpoint"
     )
 
 
@@ -231,7 +231,7 @@ async def test_checkpoints_that_cannot_be_written_make_the_stop_unclean(
     assert opened.stop_failed
     assert ".kafka_cleanshutdown" not in folder.names()
     [message] = caplog.messages
-    assert "the checkpoints could not be put on the disk" in message
+    assert "the checkpoints could not be flushed" in message
     assert str(draft) in message
 
 

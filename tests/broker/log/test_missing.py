@@ -195,7 +195,7 @@ async def test_a_folder_that_may_never_have_been_made_is_reported_too(
         await open_all(opened)
 
         assert 0 == opened.logs["orders", 0].end_offset
-    assert "orders-0: there is no folder orders-0: it was removed, or never made" in caplog.text
+    assert "orders-0: there is no folder orders-0: it was removed, or never created" in caplog.text
 
 
 @pytest.mark.parametrize("base_offset", [0, 16, 32, None])
@@ -416,7 +416,7 @@ async def test_leader_epochs_that_are_gone_are_made_again_and_that_is_reported(
         await open_all(opened)
 
         assert epoch == opened.logs["orders", 0].leader_epoch
-    assert "orders-0: leader-epoch-checkpoint is missing, and made again" in caplog.text
+    assert "orders-0: leader-epoch-checkpoint is missing; rebuilding it" in caplog.text
 
 
 async def test_a_folder_of_another_topic_is_kept_and_its_offsets_are_not_given_again(
@@ -432,4 +432,4 @@ async def test_a_folder_of_another_topic_is_kept_and_its_offsets_are_not_given_a
         assert (other_id, END) == (log.topic_id, log.append(ONE, NOW).first_offset)
     (aside,) = partition.parent.glob("orders-0.*-stray")
     assert 5 == len(list(aside.glob("*.log")))
-    assert f"it is kept as {aside.name} and not served" in caplog.text
+    assert f"keeping it as {aside.name}, without serving it" in caplog.text

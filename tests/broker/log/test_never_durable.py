@@ -72,7 +72,7 @@ async def test_the_end_of_a_log_that_was_never_on_the_disk_may_go(
         await open_all(opened, loss_allowed=False)
 
         assert 0 == opened.logs["orders", 0].end_offset
-    assert "orders-0: cut at offset 0, byte 0" in caplog.text
+    assert "orders-0: truncated at offset 0, byte 0" in caplog.text
 
 
 @pytest.mark.parametrize("appended", [0, 1])

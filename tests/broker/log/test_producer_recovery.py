@@ -120,7 +120,7 @@ async def test_damaged_snapshot_is_passed_over(
     assert 5 in duplicates(log, 6)
     assert 6 == log.end_offset
     # In memory there is no snapshot where the scan starts: none was ever needed.
-    assert (was_clean or directory.is_durable) == ("is not used" in caplog.text)
+    assert (was_clean or directory.is_durable) == ("ignoring the snapshot" in caplog.text)
 
 
 async def test_folder_without_snapshots_needs_none_after_a_clean_stop(

@@ -91,8 +91,8 @@ def test_torn_batch_is_cut_and_reported(
     assert next(placed([batch(3)])) == stored(log)
     assert (3, kept, kept) == (log.end_offset, log.size, directory.size(FIRST))
     (message,) = caplog.messages
-    assert f"orders-0: cut at offset 3, byte {kept} of {FIRST}" in message
-    assert f"{size - 1 - kept} bytes are lost" in message
+    assert f"orders-0: truncated at offset 3, byte {kept} of {FIRST}" in message
+    assert f"dropped {size - 1 - kept} bytes" in message
 
 
 def test_nothing_is_reported_when_nothing_is_cut(
@@ -198,7 +198,7 @@ def test_segments_behind_the_damage_are_removed(
 
     assert (3, 2) == (log.end_offset, log.segment_count)
     assert {0, 2} == {int(name[:20]) for name in directory.names() if name[0] == "0"}
-    assert f"{4 * len(ONE)} bytes are lost, 2 newer segments" in caplog.text
+    assert f"dropped {4 * len(ONE)} bytes and 2 newer segments" in caplog.text
     assert 3 == log.append(ONE, NOW).first_offset
 
 

@@ -155,7 +155,7 @@ def test_what_is_wrong_with_a_count_is_said() -> None:
             check_batches(claiming(10**6, codec), LogConfig(), NOW)
 
         assert raised.value.message == (
-            f"a batch claims 1000000 records; its {bytes_} bytes{said} hold {most} at most"
+            f"a batch claims 1000000 records, but its {bytes_} bytes{said} can hold at most {most}"
         )
 
 
