@@ -1,4 +1,4 @@
-"""What a group answers to calls that may have to wait."""
+"""The results of JoinGroup and SyncGroup, which may come later than the call."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ UNKNOWN_GENERATION: Final = -1
 
 @attrs.frozen
 class MemberMetadata:
-    """What the leader is told of a member, to assign partitions by."""
+    """A member as the leader sees it, to assign partitions."""
 
     id: str
     instance_id: str | None
@@ -22,7 +22,7 @@ class MemberMetadata:
 
 @attrs.frozen
 class JoinGroupResult:
-    """The answer to a JoinGroup: a generation, or why there is none."""
+    """The result of a JoinGroup: a generation, or an error (Kafka: JoinGroupResult)."""
 
     member_id: str
     error_code: int = error_codes.NONE
@@ -36,7 +36,7 @@ class JoinGroupResult:
 
 @attrs.frozen
 class SyncGroupResult:
-    """The answer to a SyncGroup: an assignment, or why there is none."""
+    """The result of a SyncGroup: an assignment, or an error (Kafka: SyncGroupResult)."""
 
     error_code: int = error_codes.NONE
     protocol_type: str | None = None

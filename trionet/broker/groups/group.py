@@ -1,14 +1,27 @@
 """A classic consumer group as a state machine: no I/O, and time is a parameter.
 
-(Kafka: ClassicGroup, and what GroupMetadataManager does with one.) Calls that have to wait, joins
-and syncs, leave a reply with the group; whatever later completes them puts ``(reply, answer)`` into
-:attr:`Group.outbox`, from which the coordinator sends them. The states::
+(Kafka: ClassicGroup, and what GroupMetadataManager does with one.) The states::
 
-    EMPTY --join--> PREPARING --all have joined, or time is up--> COMPLETING
+    EMPTY --join--> PREPARING --all have joined, or timeout--> COMPLETING
     COMPLETING --the leader's assignment is stored--> STABLE
-    COMPLETING, STABLE --somebody joins anew, changes, leaves or is silent--> PREPARING
-    PREPARING --time is up and nobody has joined--> EMPTY
+    COMPLETING, STABLE --a member joins, changes, leaves or expires--> PREPARING
+    PREPARING --timeout, and no member has joined--> EMPTY
     any --deleted--> DEAD
+
+The problem: a dozen kinds of calls and timeouts can meet in any order, a call may wait for members
+that never come, and the new generation must be stored before its members act on it. The choices:
+
+* Decide synchronously, act afterwards. A call that has to wait leaves its ``reply`` with its member;
+  whatever completes it later puts ``(reply, result)`` into :attr:`Group.outbox`, which the
+  coordinator empties. So every transition is one uninterrupted piece of code, and the tests run the
+  machine without a loop. Waiting tasks were refused: each of them could be cancelled in the middle
+  of a transition.
+* Assignments are *proposed* until they are stored; only then is the group STABLE and are syncs
+  completed. :meth:`Group.begin_storing` remembers which proposal is being stored, so that a rebalance
+  in the meantime makes its result harmless.
+* One number, :attr:`Group.wake_at`, bounds all timeouts from below. It may be too early, never too
+  late: heartbeats move only the expiry of their member, and :meth:`Group.expire` computes the
+  minimum again.
 """
 
 from __future__ import annotations
@@ -25,32 +38,32 @@ from .join_phase import JoinPhase
 from .member import Caller, Join, Member
 from .members import Members
 
-# How long a group waits for a member that has never seen a generation, since its client may have
-# gone while its first JoinGroup waited (Kafka: NEW_MEMBER_JOIN_TIMEOUT_MS).
+# How long a group waits for a member that was in no generation yet, since its client may have
+# disconnected while its first JoinGroup waited (Kafka: NEW_MEMBER_JOIN_TIMEOUT_MS).
 NEW_MEMBER_SECONDS_MAX: Final = 300.0
-# How often at most it is looked whether one of the members is back, while all are away.
+# The minimum interval of checks for returned members while all static members are away.
 AWAY_SECONDS_MIN: Final = 1.0
 
 
 class Group:
-    """One group.
+    """One classic group.
 
     Args:
-        id: its name.
-        settings: those of the broker.
-        now: in seconds of a clock that only rises; so every ``now`` below.
+        id: the group id.
+        settings: the broker's settings for groups.
+        now: seconds of a monotonic clock; so is every ``now`` below.
 
     Attributes:
-        state: see the module.
-        generation: counts the rebalances that were completed.
-        protocol_type: that of its members; None before the first has joined.
-        protocol_name: the protocol that all members know and most like best.
-        members: who they are, and who leads them.
-        outbox: answers to be sent, as ``(reply, answer)``; whoever sends them empties it.
-        wake_at: when :meth:`expire` is to be called at the latest.
+        state: one of the states above.
+        generation: the number of completed rebalances.
+        protocol_type: the protocol type of its members; None before the first has joined.
+        protocol_name: the protocol chosen by the members' votes.
+        members: the members and their leader.
+        outbox: results to be sent, as ``(reply, result)``; the coordinator empties it.
+        wake_at: when :meth:`expire` has to be called at the latest.
         proposed: the leader's assignments until they are stored (see :meth:`begin_storing`).
-        changed_at: when it came into its state.
-        is_stored: nothing has changed that must outlive the broker since it was stored.
+        changed_at: when it entered its state.
+        is_stored: nothing that must survive a restart has changed since it was last stored.
     """
 
     def __init__(self, id: str, settings: GroupSettings, now: float) -> None:
@@ -66,7 +79,7 @@ class Group:
         self.proposed: Mapping[str, bytes] | None = None
         self.changed_at = now
         self.is_stored = True
-        self._pending: dict[str, float] = {}  # ids that were given and not used yet: until when
+        self._pending: dict[str, float] = {}  # member ids not joined with yet, and their expiry
         self._deferred_joins: list[
             tuple[object, JoinGroupResult]
         ] = []  # when what they say is stored
@@ -75,13 +88,13 @@ class Group:
 
     @property
     def pending(self) -> int:
-        """How many were given an id and have not joined with it yet (KIP-394)."""
+        """The number of member ids that were assigned and not joined with yet (KIP-394)."""
         return len(self._pending)
 
     # Joining.
 
     def join(self, join: Join, reply: object, now: float) -> None:
-        """A JoinGroup; its answer comes to the outbox, now or later."""
+        """Handle a JoinGroup; its result is put into the outbox, now or later."""
         id = join.member_id
         if self.state is GroupState.DEAD:
             self._reject(reply, id, error_codes.COORDINATOR_NOT_AVAILABLE)
@@ -127,7 +140,7 @@ class Group:
             self.state is GroupState.COMPLETING
             or (self.state is GroupState.STABLE and id != self.members.leader_id)
         ):
-            # Its answer was lost, or it has not heard of the generation's end: it is told again.
+            # Its response was lost, or it does not know the current generation: send it again.
             self._respond_to_join(member, reply)
             self._extend_session(member, now)
         else:
@@ -149,13 +162,13 @@ class Group:
             self.rebalance(now)
 
     def _update(self, member: Member, join: Join, reply: object) -> None:
-        if member.is_joining:  # it has given that one up, or it would not ask again
+        if member.is_joining:  # the client has given up its earlier call
             self._reject(member.join_reply, member.id, error_codes.REBALANCE_IN_PROGRESS)
         self.members.update(member, join)
         member.join_reply = reply
 
     def _replace(self, old: Member, id: str, join: Join, reply: object, now: float) -> None:
-        """A static member has started anew: it takes the place of what it was before (KIP-345)."""
+        """Replace a static member that has restarted by its new incarnation (KIP-345)."""
         fenced = error_codes.FENCED_INSTANCE_ID
         if old.is_joining:
             self._reject(old.join_reply, old.id, fenced)
@@ -169,9 +182,10 @@ class Group:
         self._extend_session(member, now)
         if self.state is GroupState.STABLE and self.members.choose_protocol() == self.protocol_name:
             skips = was_leader and join.can_skip_assignment
-            # Else it must not take itself for the leader, which would assign anew (KAFKA-7728).
+            # It must not consider itself the leader, or it would assign again (KAFKA-7728).
             leader_id = old.id if was_leader and not skips else None
-            # A broker that starts anew would know the old id only, and fence the new one.
+            # Responded to after storing: a restarted broker that only knew the old id would fence
+            # the new one.
             self._deferred_joins.append((reply, self._join_result(member, skips, leader_id)))
             self.is_stored = False
         else:
@@ -184,7 +198,7 @@ class Group:
     def _has_room_for(self, id: str) -> bool:
         limit = self._settings.members_max
         if self.state is GroupState.PREPARING:
-            # Of a group that has become too large, those who come too late are out.
+            # If the limit was lowered, the first members to join stay.
             joined = [member.id for member in self.members if member.is_joining]
             return id in joined or len(joined) < limit
         return id in self.members or len(self.members) < limit
@@ -202,7 +216,7 @@ class Group:
     # From one generation to the next.
 
     def rebalance(self, now: float) -> None:
-        """Begin a rebalance: everybody has to join again."""
+        """Start a rebalance: all members have to join again."""
         if self.state is GroupState.COMPLETING:
             self._end_syncs(error_codes.REBALANCE_IN_PROGRESS, now)
         self._sync_ends_at = math.inf
@@ -224,12 +238,12 @@ class Group:
             self._complete_join(now)
 
     def _complete_join(self, now: float) -> None:
-        """Whoever has joined by now is in the next generation."""
+        """Start the next generation with the members that have joined."""
         for member in self.members:
             if not member.is_joining and member.instance_id is None:
                 self._remove(member.id)
         if self.members and not self.members.choose_leader():
-            # Static members only, and none of them is back yet.
+            # Only static members, and none of them has joined again yet.
             self._joining.begin(max(self.members.rebalance_seconds, AWAY_SECONDS_MIN), now)
             return
         self._joining.end()
@@ -286,10 +300,10 @@ class Group:
         now: float,
         protocol: tuple[str | None, str | None] = (None, None),
     ) -> None:
-        """A SyncGroup; its answer comes to the outbox, now or later.
+        """Handle a SyncGroup; its result is put into the outbox, now or later.
 
-        The leader's assignments, by member id, become :attr:`proposed`. A client may say of which
-        type and name it takes the protocol to be (KIP-559).
+        The leader's assignments, by member id, become :attr:`proposed`. A client may state the type
+        and name of the protocol that it expects (KIP-559).
         """
         error_code = self._check_call(caller)
         mine = (self.protocol_type, self.protocol_name)
@@ -309,7 +323,7 @@ class Group:
             self._respond_to_sync(member, reply)
             self._extend_session(member, now)
             return
-        if member.is_syncing:  # it has given that one up, or it would not ask again
+        if member.is_syncing:  # the client has given up its earlier call
             rejected = SyncGroupResult(error_codes.REBALANCE_IN_PROGRESS)
             self.outbox.append((member.sync_reply, rejected))
         member.sync_reply = reply
@@ -318,9 +332,10 @@ class Group:
             self.proposed = {each.id: assignments.get(each.id, b"") for each in self.members}
 
     def begin_storing(self) -> Callable[[int, float], None]:
-        """It is being stored as it is now; the function returned is told how that has ended.
+        """Record that the group is being stored as it is now.
 
-        Its arguments are an error code and ``now``.
+        Returns:
+            To be called with an error code and ``now`` when it is stored or has failed to be.
         """
         self.is_stored = True
         deferred_joins, self._deferred_joins = self._deferred_joins, []
@@ -333,10 +348,10 @@ class Group:
         error_code: int,
         now: float,
     ) -> None:
-        for reply, answer in deferred_joins:
-            self.outbox.append((reply, JoinGroupResult("", error_code) if error_code else answer))
+        for reply, result in deferred_joins:
+            self.outbox.append((reply, JoinGroupResult("", error_code) if error_code else result))
         if proposed is None or proposed is not self.proposed:
-            return  # another rebalance has begun in the meantime
+            return  # a rebalance has started since, and made this proposal void
         self.proposed = None
         if error_code:
             self._end_syncs(error_code, now)
@@ -351,12 +366,12 @@ class Group:
                 self._extend_session(member, now)
 
     def _respond_to_sync(self, member: Member, reply: object) -> None:
-        answer = SyncGroupResult(
+        result = SyncGroupResult(
             protocol_type=self.protocol_type,
             protocol_name=self.protocol_name,
             assignment=member.assignment,
         )
-        self.outbox.append((reply, answer))
+        self.outbox.append((reply, result))
 
     def _end_syncs(self, error_code: int, now: float) -> None:
         for member in self.members:
@@ -369,7 +384,7 @@ class Group:
     # Staying and leaving.
 
     def heartbeat(self, caller: Caller, now: float) -> int:
-        """A Heartbeat; its error code."""
+        """Handle a Heartbeat; returns its error code."""
         error_code = self._check_call(caller)
         if error_code:
             return error_code
@@ -379,9 +394,9 @@ class Group:
         return error_codes.NONE
 
     def leave(self, leaving: Iterable[tuple[str, str | None]], now: float) -> list[int]:
-        """A LeaveGroup of members by id and instance id; the error code of each.
+        """Handle a LeaveGroup of members by id and instance id; returns the error code of each.
 
-        An administrator who removes a static member does not know its id: it is ``""`` (KIP-345).
+        The id is ``""`` when an administrator removes a static member (KIP-345).
         """
         before = len(self.members)
         codes = [self._leave(id, instance_id) for id, instance_id in leaving]
@@ -401,9 +416,9 @@ class Group:
         return error_codes.NONE
 
     def check_commit(self, caller: Caller, now: float) -> int:
-        """Whether somebody may commit offsets now; the error code if not.
+        """Check whether a caller may commit offsets now; returns the error code.
 
-        Who is no member may while there are none (Kafka's "simple" consumers).
+        A consumer that is not a member may if the group is empty (Kafka's "simple" consumers).
         """
         if self.state is GroupState.DEAD:
             return error_codes.COORDINATOR_NOT_AVAILABLE
@@ -413,13 +428,13 @@ class Group:
         if error_code:
             return error_code
         if self.state is GroupState.COMPLETING:
-            # Its partitions may be another's by now, and it cannot know.
+            # Its partitions may be assigned to another member, and it does not know yet.
             return error_codes.REBALANCE_IN_PROGRESS
         self._extend_session(self.members[caller.member_id], now)
         return error_codes.NONE
 
     def fail_waiting(self, error_code: int) -> None:
-        """Answer all who wait with an error; their places are kept."""
+        """Fail all waiting calls with an error; the members stay."""
         for member in self.members:
             if member.is_joining:
                 self._reject(member.join_reply, member.id, error_code)
@@ -428,13 +443,8 @@ class Group:
                 self.outbox.append((member.sync_reply, SyncGroupResult(error_code)))
                 member.sync_reply = None
 
-    @property
-    def has_pending(self) -> bool:
-        """Whether somebody was given an id and has not joined with it yet."""
-        return bool(self._pending)
-
     def expire(self, now: float) -> None:
-        """Do what is due by now; to be called at :attr:`wake_at`."""
+        """Process all timeouts up to ``now``; to be called at :attr:`wake_at`."""
         self._pending = {id: until for id, until in self._pending.items() if until > now}
         before = len(self.members)
         may_sync = self._sync_ends_at > now
@@ -457,7 +467,7 @@ class Group:
         return member.expires_at <= now and not self._is_waiting(member)
 
     def _is_waiting(self, member: Member) -> bool:
-        """It waits for us, so it cannot be heard of."""
+        """Whether it waits for a response, so that it sends no heartbeats."""
         return not member.is_new and (member.is_joining or member.is_syncing)
 
     def _extend_session(self, member: Member, now: float) -> None:
@@ -465,7 +475,7 @@ class Group:
         self._wake(member.expires_at)
 
     def _remove(self, id: str) -> None:
-        """Let go of a member, or of an id that was not used yet."""
+        """Remove a member, or an id that was not joined with yet."""
         self._pending.pop(id, None)
         if id not in self.members:
             return
@@ -478,7 +488,7 @@ class Group:
             self.outbox.append((member.sync_reply, SyncGroupResult(gone)))
 
     def _continue_without(self, before: int, now: float) -> None:
-        """Go on with the members that are left of as many as there were before."""
+        """Continue after members may have been removed; ``before`` is how many there were."""
         is_complete = self.state in (GroupState.STABLE, GroupState.COMPLETING)
         if is_complete and len(self.members) < before:
             self.rebalance(now)

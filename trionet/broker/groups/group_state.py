@@ -1,4 +1,4 @@
-"""The states of a classic group, and what a broker's configuration says of all its groups."""
+"""The states of a classic group, and the settings of all groups of a broker."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import attrs
 
 
 class GroupState(enum.Enum):
-    """The state of a group, by the name that Kafka's tools show."""
+    """The state of a group; the values are the names that Kafka's tools show."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -20,13 +20,13 @@ class GroupState(enum.Enum):
 
 @attrs.frozen
 class GroupSettings:
-    """What a broker's configuration says of every group.
+    """A broker's settings for groups.
 
     Attributes:
         initial_delay: seconds to wait for more members before the first generation of an empty
             group (``group.initial.rebalance.delay.ms``).
         members_max: ``group.max.size``.
-        make_member_id: a new id that begins with what it is given.
+        make_member_id: returns a new id with a prefix.
     """
 
     initial_delay: float

@@ -1,4 +1,4 @@
-"""How long a group waits for its members to join, before the next generation begins."""
+"""How long a group waits for its members to join, before the next generation starts."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import math
 
 
 class JoinPhase:
-    """The end of a group's PREPARING, and what may put it off.
+    """The deadline of a group's PREPARING state, and its extensions.
 
     Args:
         delay: ``group.initial.rebalance.delay.ms``, in seconds.
 
     Attributes:
-        ends_at: when whoever has joined by then goes on alone; infinite while nobody is waited for.
-        is_initial: the group was empty, so that nobody knows who else will come.
+        ends_at: when the next generation starts without members that have not joined; infinite
+            outside PREPARING.
+        is_initial: the group was empty, so that its other members are unknown.
     """
 
     def __init__(self, delay: float) -> None:
@@ -24,12 +25,12 @@ class JoinPhase:
         self._more_came = False
 
     def begin(self, seconds: float, now: float) -> None:
-        """Wait for members that are known, as long as the most patient of them lets us."""
+        """Wait for the known members, for the longest of their rebalance timeouts."""
         self.is_initial = False
         self.ends_at = now + seconds
 
     def begin_initial(self, seconds: float, now: float) -> None:
-        """Wait for members that are not known yet: one delay, or more while they come (KIP-134)."""
+        """Wait for unknown members: for one delay, or more while new ones join (KIP-134)."""
         self.is_initial = True
         self.ends_at = now + self._delay
         self._remaining = max(seconds - self._delay, 0.0)
@@ -39,7 +40,7 @@ class JoinPhase:
         self._more_came = True
 
     def extend(self, now: float) -> bool:
-        """At the end: wait for another delay if members came in this one; False if it is over."""
+        """At the deadline: extend it by another delay if members joined in this one, else False."""
         if not (self.is_initial and self._more_came and self._remaining):
             return False
         delay = min(self._delay, self._remaining)

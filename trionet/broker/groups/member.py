@@ -1,4 +1,4 @@
-"""One member of a classic consumer group."""
+"""One member of a classic consumer group (Kafka: ClassicGroupMember)."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ import attrs
 
 @attrs.frozen
 class Join:
-    """What a JoinGroup request says of the one who joins.
+    """The content of a JoinGroup request.
 
     Attributes:
-        member_id: the id it was given, or ``""``.
-        instance_id: of a static member (KIP-345).
-        client_id: what the client calls itself.
-        client_host: where it connects from.
-        session_seconds: how long it may be silent.
+        member_id: the id that was assigned to it, or ``""``.
+        instance_id: the group instance id of a static member (KIP-345).
+        client_id: the client id.
+        client_host: the address that it connects from.
+        session_seconds: its session timeout.
         rebalance_seconds: how long the group waits for it to join again.
         protocol_type: ``consumer``, ``connect`` and the like.
-        protocols: metadata by the name of each protocol it knows, the one it likes best first.
-        must_know_id: without an id it is given one and has to join again with it (KIP-394).
-        can_skip_assignment: as a leader it understands that there is nothing to assign (KIP-814).
+        protocols: metadata by the name of each protocol it supports, in order of preference.
+        must_know_id: without an id, it is assigned one and has to join again with it (KIP-394).
+        can_skip_assignment: as the leader, it understands ``skip_assignment`` (KIP-814).
     """
 
     member_id: str
@@ -39,7 +39,7 @@ class Join:
 
 @attrs.frozen
 class Caller:
-    """Who says to be a member of which generation; -1 is the generation of who is in none."""
+    """The member and generation stated in a request; generation -1 means not a member."""
 
     member_id: str
     instance_id: str | None
@@ -48,16 +48,16 @@ class Caller:
 
 @attrs.define(eq=False)
 class Member:
-    """A member and what the group owes it.
+    """A member and its waiting calls.
 
     Attributes:
-        id: given by the coordinator; another one each time a static member starts anew.
-        join_reply: where the answer to its JoinGroup goes, while that waits.
-        sync_reply: the same of its SyncGroup.
-        has_synced: it has asked for its assignment in this generation.
-        is_new: it has not seen a generation yet.
-        expires_at: when it is dropped unless it is heard of, in seconds of the group's clock.
-        assignment: what the leader gave it.
+        id: assigned by the coordinator; a new one each time a static member restarts.
+        join_reply: where the result of its JoinGroup goes, while that waits.
+        sync_reply: where the result of its SyncGroup goes, while that waits.
+        has_synced: it has sent a SyncGroup in this generation.
+        is_new: it was in no generation yet.
+        expires_at: when its session expires, in seconds of the group's clock.
+        assignment: the assignment by the leader.
     """
 
     id: str
@@ -77,7 +77,7 @@ class Member:
 
     @classmethod
     def of(cls, join: Join, id: str) -> Member:
-        """The member that somebody becomes by joining."""
+        """Create a member from its JoinGroup."""
         return cls(
             id,
             join.instance_id,
@@ -98,7 +98,7 @@ class Member:
         return self.sync_reply is not None
 
     def update(self, join: Join) -> None:
-        """Take over what it says in a later JoinGroup."""
+        """Update it from a later JoinGroup."""
         self.client_id = join.client_id
         self.client_host = join.client_host
         self.session_seconds = join.session_seconds
@@ -106,9 +106,9 @@ class Member:
         self.protocols = join.protocols
 
     def has_protocols(self, protocols: Mapping[str, bytes]) -> bool:
-        """Whether it has said the same before, in the same order."""
+        """Whether these are its protocols, in the same order and with the same metadata."""
         return list(self.protocols.items()) == list(protocols.items())
 
     def vote(self, candidates: set[str]) -> str:
-        """Which of some protocols it likes best; it knows each of them."""
+        """Its preferred protocol among candidates that it supports."""
         return next(name for name in self.protocols if name in candidates)

@@ -1,4 +1,4 @@
-"""The members of a group: who they are, who leads them, and which protocol they have in common."""
+"""The members of a group, their leader, and the protocols that they have in common."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from .member import Join, Member
 
 
 class Members:
-    """Members by their ids, in the order in which they came.
+    """Members by id, in the order in which they joined.
 
     Attributes:
-        leader_id: the member that makes the assignments; None without members.
+        leader_id: the member that computes the assignments; None without members.
     """
 
     def __init__(self) -> None:
         self._by_id: dict[str, Member] = {}
         self._static_ids: dict[str, str] = {}
-        self._supporters: Counter[str] = Counter()  # of each protocol (ClassicGroup)
+        self._supporters: Counter[str] = Counter()  # members per protocol, as in ClassicGroup
         self.leader_id: str | None = None
 
     def __len__(self) -> int:
@@ -35,7 +35,7 @@ class Members:
         return self._by_id[id]
 
     def static_id(self, instance_id: str | None) -> str | None:
-        """The id that a static member has at present."""
+        """The current id of a static member."""
         return None if instance_id is None else self._static_ids.get(instance_id)
 
     def add(self, member: Member) -> None:
@@ -47,7 +47,7 @@ class Members:
             self.leader_id = member.id
 
     def replace(self, old: Member, new: Member) -> None:
-        """Put a static member that has started anew in the place of what it was before."""
+        """Replace a static member by its new incarnation, at the same position."""
         self._by_id = {
             new.id if each is old else each.id: new if each is old else each for each in self
         }
@@ -67,7 +67,7 @@ class Members:
             self.leader_id = next(iter(self._by_id), None)
 
     def update(self, member: Member, join: Join) -> None:
-        """Take over what a member says in a later JoinGroup."""
+        """Update a member from a later JoinGroup."""
         self._forget_protocols(member)
         member.update(join)
         self._supporters.update(member.protocols.keys())
@@ -79,7 +79,7 @@ class Members:
                 del self._supporters[name]
 
     def check(self, id: str, instance_id: str | None) -> int:
-        """The error code for who says to be a member; NONE if it is one."""
+        """Check a member's id and instance id; returns the error code."""
         if instance_id is not None:
             known = self._static_ids.get(instance_id)
             if known is None:
@@ -96,11 +96,11 @@ class Members:
 
     @property
     def rebalance_seconds(self) -> float:
-        """How long the most patient of them lets others take to join again."""
+        """The longest rebalance timeout among the members."""
         return max((member.rebalance_seconds for member in self._by_id.values()), default=0.0)
 
     def choose_leader(self) -> bool:
-        """See that the leader is one that has joined; False if nobody has."""
+        """Make sure that the leader has joined. False if no member has."""
         leader = self._by_id.get(self.leader_id or "")
         if leader is None or not leader.is_joining:
             leader = next((each for each in self if each.is_joining), None)
@@ -110,15 +110,15 @@ class Members:
         return True
 
     def common_protocols(self) -> set[str]:
-        """The protocols that all of them know."""
+        """The protocols that all members support."""
         return {name for name, count in self._supporters.items() if count == len(self)}
 
     def choose_protocol(self) -> str:
-        """The protocol most of them like best, of those that all know."""
+        """The protocol with the most votes among those that all members support."""
         candidates = self.common_protocols()
         votes = Counter(member.vote(candidates) for member in self)
         return votes.most_common(1)[0][0]
 
     def supports_any(self, protocols: Mapping[str, bytes]) -> bool:
-        """Whether one of some protocols is known to all of them."""
+        """Whether all members support at least one of some protocols."""
         return any(self._supporters[name] == len(self) for name in protocols)

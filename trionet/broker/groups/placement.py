@@ -1,4 +1,4 @@
-"""Which partition of ``__consumer_offsets`` a group belongs to: its leader is the coordinator.
+"""Maps a group to its partition of ``__consumer_offsets``, whose leader is its coordinator.
 
 (Kafka: GroupCoordinator.partitionFor.)
 """
@@ -11,27 +11,27 @@ from operator import mul
 from typing import Final
 
 PARTITIONS: Final = 50
-"""As many as ``offsets.topic.num.partitions`` is in Kafka if nobody sets it."""
+"""Kafka's default of ``offsets.topic.num.partitions``."""
 
 _CACHED_MAX: Final = 10_000
-# Longer ids are nobody's, and would be kept by the cache.
+# Longer ids are not cached: nothing useful has them, and they would fill the memory.
 _CACHED_CHARACTERS_MAX: Final = 256
 
-# What the units of a part of a text count in the hash, from the first one on.
+# The weights of the UTF-16 units of one part of a text in the hash.
 _PART: Final = 1024
 _WEIGHTS: Final = tuple(pow(31, _PART - 1 - index, 2**32) for index in range(_PART))
 _WEIGHT_OF_PART: Final = pow(31, _PART, 2**32)
 
 
 def partition_of(group_id: str) -> int:
-    """The number of the group's partition."""
+    """The partition of a group."""
     if len(group_id) <= _CACHED_CHARACTERS_MAX:
         return _partition_of_short(group_id)
     return _partition_of(group_id)
 
 
 def _partition_of(group_id: str) -> int:
-    # Kafka takes what Java's abs() makes of the hash, and 0 for the one that has no positive.
+    # Kafka uses Java's abs(), and 0 for the one hash that has no positive counterpart.
     return abs(java_hash(group_id)) % 2**31 % PARTITIONS
 
 
@@ -39,14 +39,14 @@ _partition_of_short = lru_cache(maxsize=_CACHED_MAX)(_partition_of)
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode() of Java: over UTF-16 units, and with a sign."""
+    """Java's String.hashCode(): over UTF-16 units, and signed."""
     data = text.encode("utf-16-le", "surrogatepass")
     units = struct.unpack(f"<{len(data) // 2}H", data)
     head = len(units) % _PART
     value = 0
     for unit in units[:head]:
         value = (31 * value + unit) & 0xFFFFFFFF
-    # A part at a time is ten times as fast: clients may send ids of any length.
+    # Computing it part by part is ten times as fast; clients may send ids of any length.
     for start in range(head, len(units), _PART):
         part = sum(map(mul, units[start : start + _PART], _WEIGHTS))
         value = (_WEIGHT_OF_PART * value + part) & 0xFFFFFFFF

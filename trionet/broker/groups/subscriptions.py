@@ -1,4 +1,4 @@
-"""Which topics the members of a consumer group read, as far as their metadata tells."""
+"""The topics that the members of a consumer group are subscribed to, according to their metadata."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ...protocol.messages.consumer_protocol_subscription import MESSAGES
 from .group import Group
 
 CONSUMER: Final = "consumer"
-"""The protocol type of members that speak Kafka's consumer protocol."""
+"""The protocol type of Kafka's consumer protocol."""
 
 _VERSION_BYTES: Final = 2
-# Every version begins like the first one, also those that are newer than what we know.
+# Every version, even a newer one than we know, starts like the first one.
 _decode = MESSAGES[0][0]
 
 
 def subscribed_topics(group: Group) -> frozenset[str] | None:
-    """The topics that the members have subscribed to; None if one of them does not say.
+    """The topics that the members are subscribed to; None if that of a member is unknown.
 
     (Kafka: ClassicGroup.computeSubscribedTopics.)
     """

@@ -76,7 +76,7 @@ class ShutdownRecord:
 def read_shutdown_record(directory: Directory) -> ShutdownRecord:
     """Read what the last run left, and finish interrupted deletions. Blocks.
 
-        Anything that happens from now on is an unclean shutdown.
+    Anything that happens from now on is an unclean shutdown.
 
     Raises:
         OSError: the folder cannot be read or written.

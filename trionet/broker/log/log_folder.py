@@ -289,8 +289,8 @@ class LogFolder:
     async def set_aside(self, topic: str, partition: int) -> str:
         """Stop serving a partition that belongs to no topic, and keep its files.
 
-                Kafka calls such a log stray. It may come from an interrupted deletion, or be all that is
-                left of a topic whose metadata was lost; only the operator can tell.
+        Kafka calls such a log stray. It may come from an interrupted deletion, or be all that is
+        left of a topic whose metadata was lost; only the operator can tell.
 
         Returns:
             The folder's new name.

@@ -1,6 +1,6 @@
 """Finds and reports records that had been on the disk and are missing.
 
-The problem: a segment that somebody removed, or a file that lost its end, below the recovery point.
+The problem: a segment that was removed, or a file that lost its end, below the recovery point.
 Kafka does not notice; the broker would go on with wrong offsets or without the records.
 
 The choice: compare the sizes of the segments with the extent that the last run saved, which costs

@@ -143,8 +143,8 @@ class StoredSegment:
     def rebuild_indexes(self) -> tuple[OffsetIndex, TimeIndex]:
         """Rebuild the indexes from the batch headers, in memory and on the disk.
 
-                The log file is not truncated: it was on the disk before the last shutdown. Records after
-                bytes that are not a batch cannot be read. Blocks; thread-safe.
+        The log file is not truncated: it was on the disk before the last shutdown. Records after
+        bytes that are not a batch cannot be read. Blocks; thread-safe.
 
         Raises:
             FileNotFoundError: the segment was removed.

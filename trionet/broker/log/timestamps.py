@@ -29,7 +29,7 @@ def first_at_or_after(
 ) -> OffsetAndTimestamp | None:
     """The first record in ``start_offset`` to ``up_to`` (exclusive) as new as ``timestamp``.
 
-        That is the one with the lowest offset, whatever the order of the timestamps (KIP-79).
+    That is the one with the lowest offset, whatever the order of the timestamps (KIP-79).
 
     Raises:
         ApiError: CORRUPT_MESSAGE.
