@@ -1,4 +1,4 @@
-"""CreatePartitions, versions 0 to 3, with ``validate_only`` (KIP-195)."""
+"""CreatePartitions, versions 0 to 3: adds partitions to topics (KIP-195)."""
 
 from __future__ import annotations
 

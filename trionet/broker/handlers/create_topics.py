@@ -1,4 +1,4 @@
-"""CreateTopics, versions 0 to 7, with ``validate_only`` (KIP-4) and what was made (KIP-525)."""
+"""CreateTopics, versions 0 to 7: creates topics (KIP-4) and describes the result (KIP-525)."""
 
 from __future__ import annotations
 

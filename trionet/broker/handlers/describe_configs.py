@@ -1,8 +1,8 @@
-"""DescribeConfigs, versions 0 to 4: the settings of topics and of the broker, with their sources.
+"""DescribeConfigs, versions 0 to 4: the settings of topics and brokers, with their sources.
 
-Loggers are told with their levels (KIP-412).
+Loggers are described by their levels (KIP-412).
 
-Gap: client metrics and groups have no settings here; asking for them is an error.
+Gap: client metrics and groups have no settings; describing them is an error.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ async def handle(
         if call.must_pause():
             await call.pause()
         keys = resource.configuration_keys
-        # What is named twice is described once (Kafka: twice): 16 KB could name one 2,000 times.
+        # A resource named twice is described once (Kafka: twice): 16 KB could name one 2,000 times.
         name = resource.resource_type, resource.resource_name, frozenset(keys or ())
         wanted.setdefault(name, resource)
     results = (_describe(broker, request, resource) for resource in wanted.values())
@@ -77,7 +77,9 @@ def _entries(broker: BrokerState, resource: DescribeConfigsResource) -> list[Con
         check_topic_name(name)
         topic = broker.topics.get(name)
         if topic is None:
-            raise ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r}")
+            raise ApiError(
+                error_codes.UNKNOWN_TOPIC_OR_PARTITION, f"the topic {name!r} does not exist"
+            )
         return describe_topic(broker.settings, topic.configs, keys)
     if resource.resource_type == BROKER:
         if name == OF_ALL:

@@ -1,4 +1,4 @@
-"""DescribeGroups, versions 0 to 6: the state of groups and who is in them."""
+"""DescribeGroups, versions 0 to 6: the state and the members of groups."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from ..groups.group_state import GroupState
 from ..groups.member import Member
 from ..state import GROUP_OPERATIONS, BrokerState
 
-# Before, a group that is not there is one that is dead (KIP-1043).
+# Before this version, a group that does not exist is described as dead (KIP-1043).
 NOT_FOUND_VERSION = 6
-# The value where operations were not asked for (KIP-430).
+# The value if operations were not requested (KIP-430).
 NO_OPERATIONS = -(2**31)
 
 
@@ -27,7 +27,7 @@ async def handle(
     broker: BrokerState, request: DescribeGroupsRequest, call: Call
 ) -> DescribeGroupsResponse:
     call.expect(len(request.groups))
-    ids = dict.fromkeys(request.groups)  # Kafka responds twice to what is named twice
+    ids = dict.fromkeys(request.groups)  # Kafka describes a group named twice twice
     call.expect(len(ids) + sum(_members_of(broker, group_id) for group_id in ids))
     operations = GROUP_OPERATIONS if request.include_authorized_operations else NO_OPERATIONS
     groups = (_describe(broker, call, group_id, operations) for group_id in ids)

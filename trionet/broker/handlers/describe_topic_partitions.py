@@ -1,7 +1,8 @@
-"""DescribeTopicPartitions, version 0: topics and their partitions, page by page (KIP-966).
+"""DescribeTopicPartitions, version 0: topics and their partitions, in pages (KIP-966).
 
-A page has as many partitions as the client asks for, at most ``max.request.partition.size.limit``;
-the cursor of the answer says where the next one begins. Topics come in the order of their names.
+A page has as many partitions as the client requests, but at most
+``max.request.partition.size.limit``; the cursor in the response is the start of the next page.
+Topics are sorted by name.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ..state import TOPIC_OPERATIONS, BrokerState
 from ..topic_store import Topic
 from ..topics import check_topic_name, is_internal
 
-# Half a million names would be sorted for half a second.
+# Sorting half a million names at once would take half a second.
 _SORTED_AT_ONCE = 2000
 
 
@@ -40,7 +41,7 @@ async def handle(
     try:
         names = await _names(broker, request, call)
     except ApiError as error:
-        # The answer has no room for an error of the request: each of its topics has it.
+        # The response has no field for an error of the whole request: each topic gets it.
         return DescribeTopicPartitionsResponse(
             topics=call.elements(
                 (_refused(topic.name, error) for topic in request.topics), len(request.topics)
@@ -73,10 +74,10 @@ async def handle(
 async def _names(
     broker: BrokerState, request: DescribeTopicPartitionsRequest, call: Call
 ) -> Iterable[str]:
-    """The topics from the cursor on; all of them if none is named.
+    """The requested topics, or all of them, from the cursor on.
 
     Raises:
-        ApiError: INVALID_REQUEST, the cursor is not one of this request.
+        ApiError: INVALID_REQUEST, the cursor does not match the request.
     """
     cursor = request.cursor
     start = cursor.topic_name if cursor is not None else ""
@@ -88,11 +89,12 @@ async def _names(
         asked[topic.name] = None
     if cursor is not None and request.topics and start not in asked:
         raise ApiError(
-            error_codes.INVALID_REQUEST, f"the topic {start!r} of the cursor is none of the topics"
+            error_codes.INVALID_REQUEST, f"the topic {start!r} of the cursor is not requested"
         )
     if cursor is not None and cursor.partition_index < 0:
         raise ApiError(
-            error_codes.INVALID_REQUEST, f"the cursor has the partition {cursor.partition_index}"
+            error_codes.INVALID_REQUEST,
+            f"invalid partition {cursor.partition_index} of the cursor",
         )
     names = iter(asked)
     runs = []

@@ -1,4 +1,4 @@
-"""Heartbeat, versions 0 to 4: a member is there; it is told when a rebalance has begun."""
+"""Heartbeat, versions 0 to 4: keeps a member's session alive; reports a rebalance."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""JoinGroup, versions 0 to 9: become a member of a consumer group, or one of its next generation.
+"""JoinGroup, versions 0 to 9: joins a consumer group, or its next generation.
 
-The answer comes when the generation is complete, and holds no handler until then.
+The response is sent when the generation is complete; the call holds no handler until then.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ..groups.answers import JoinGroupResult
 from ..groups.member import Join
 from ..state import BrokerState
 
-# From here on a member has to join with the id that it was given (KIP-394).
+# From this version on, a new member has to join again with the id that it was assigned (KIP-394).
 MUST_KNOW_ID_VERSION = 4
-# Before, a client that knows no protocol is told "", not null.
+# Before this version, "no protocol" is encoded as "" instead of null.
 NULL_PROTOCOL_VERSION = 7
 CAN_SKIP_ASSIGNMENT_VERSION = 9
 
@@ -47,7 +47,7 @@ async def handle(
         must_know_id=call.version >= MUST_KNOW_ID_VERSION,
         can_skip_assignment=call.version >= CAN_SKIP_ASSIGNMENT_VERSION,
     )
-    call.request.release()  # it may wait for minutes
+    call.request.release()  # the call may wait for minutes
     broker.groups.join(
         request.group_id, join, lambda answer: call.respond(_response(answer, call.version))
     )

@@ -1,7 +1,7 @@
-"""ListConfigResources, versions 0 and 1 (KIP-1142): what DescribeConfigs can describe.
+"""ListConfigResources, versions 0 and 1: the resources that DescribeConfigs describes (KIP-1142).
 
-Version 0 is ListClientMetricsResources, and there are none of these (KIP-714). In version 1, groups
-are told only if they have settings, and none has.
+Version 0 is ListClientMetricsResources; there are no such resources (KIP-714). Version 1 lists
+only groups that have settings, hence none.
 """
 
 from __future__ import annotations

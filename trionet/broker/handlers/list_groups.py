@@ -1,4 +1,4 @@
-"""ListGroups, versions 0 to 5: all groups, or those in some states (KIP-518) or of some types."""
+"""ListGroups, versions 0 to 5: all groups, or those in given states (KIP-518) or of given types."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def handle(broker: BrokerState, request: ListGroupsRequest, call: Call) ->
 
 
 async def _wanted(call: Call, names: Iterable[str], known: frozenset[str]) -> set[str]:
-    """Those of the known names that are asked for; there may be very many of others."""
+    """The known names among the requested ones, of which there may be very many."""
     wanted = set()
     for name in names:
         if call.must_pause():

@@ -1,4 +1,4 @@
-"""OffsetDelete, version 0: drop offsets of topics that a group does not read (KIP-496)."""
+"""OffsetDelete, version 0: deletes offsets of topics without subscribers in the group (KIP-496)."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def handle(
                 )
             )
         topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
-    if call.is_long:  # somebody may have joined meanwhile
+    if call.is_long:  # members may have joined during the pauses
         in_use = subscribed_topics(group)
         due = {} if in_use is None else {each: None for each in due if each[0] not in in_use}
     broker.groups.delete_offsets(

@@ -1,6 +1,6 @@
-"""OffsetFetch, versions 0 to 10: what a group has committed; many groups from version 8 on.
+"""OffsetFetch, versions 0 to 10: the committed offsets of a group; from version 8 on, of several.
 
-There are no transactions, so that no offset is ever pending and ``require_stable`` changes nothing.
+There are no transactions, so no offset is ever pending, and ``require_stable`` has no effect.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ..call import Call
 from ..groups.offsets import CommittedOffset, Partition
 from ..state import BrokerState
 
-# Before, there is no place for an error but that of each partition.
+# Before this version, only partitions have an error code.
 TOP_LEVEL_ERROR_VERSION = 2
 MANY_GROUPS_VERSION = 8
 TOPIC_ID_VERSION = 10
-# What is told of a partition without a committed offset.
+# The value for a partition without a committed offset.
 _NONE = CommittedOffset(-1, -1, "", 0)
 
 
@@ -46,7 +46,7 @@ async def handle(
             await call.pause()
         if group.topics is None:
             if group.group_id in whole:
-                continue  # all that it has committed is told once (Kafka: as often as asked for)
+                continue  # all offsets of a group only once (Kafka: as often as requested)
             whole.add(group.group_id)
         wanted.append(group)
     call.expect(sum(len(broker.groups.offsets.of(group_id)) for group_id in whole))
@@ -92,7 +92,7 @@ def _old_partition(index: int, committed: CommittedOffset) -> OffsetFetchRespons
 
 
 def _refused(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
-    """The error, said of each partition."""
+    """A response with the error in each partition."""
     return OffsetFetchResponse(
         topics=[
             OffsetFetchResponseTopic(

@@ -1,7 +1,7 @@
-"""OffsetForLeaderEpoch, versions 0 to 4: where the records of a leader epoch end (KIP-320).
+"""OffsetForLeaderEpoch, versions 0 to 4: the end offset of a leader epoch (KIP-320).
 
-A consumer asks after a change of the leader epoch whether what it has read is still in the log. The
-epoch changes with the leader, and when a stop was not clean.
+After a change of the leader epoch, a consumer checks whether the records it has read are still in
+the log. The epoch changes with the leader, and after an unclean shutdown.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""SyncGroup, versions 0 to 5: the leader hands in the assignments, everybody gets its own.
+"""SyncGroup, versions 0 to 5: the leader sends the assignments, each member gets its own.
 
-The answer comes when the assignments are stored, and holds no handler until then.
+The response is sent when the assignments are stored; the call holds no handler until then.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ..groups.answers import SyncGroupResult
 from ..groups.member import Caller
 from ..state import BrokerState
 
-# From here on the client says which protocol it believes to be the group's (KIP-559).
-TELLS_PROTOCOL_VERSION = 5
+# From this version on, the client states the protocol that it expects (KIP-559).
+STATES_PROTOCOL_VERSION = 5
 
 
 @serves(api_keys.SYNC_GROUP, 0, 5)
@@ -22,7 +22,7 @@ async def handle(
     broker: BrokerState, request: SyncGroupRequest, call: Call
 ) -> SyncGroupResponse | None:
     protocol = (request.protocol_type, request.protocol_name)
-    if call.version >= TELLS_PROTOCOL_VERSION and None in protocol:
+    if call.version >= STATES_PROTOCOL_VERSION and None in protocol:
         return SyncGroupResponse(error_code=error_codes.INCONSISTENT_GROUP_PROTOCOL)
     call.expect(len(request.assignments))
     assignments = {}
