@@ -351,7 +351,7 @@ async def test_an_assignment_that_no_record_holds_is_refused_as_kafka_does(
         assert (error_codes.UNKNOWN_SERVER_ERROR, b"") == (synced.error_code, synced.assignment)
         assert GroupState.PREPARING is it.state()
         assert error_codes.REBALANCE_IN_PROGRESS == (await it.sync(joined).answer()).error_code
-        assert "allowed: message.max.bytes, 1048588" in caplog.text
+        assert "more than message.max.bytes=1048588" in caplog.text
 
         again = await it.join(joined.member_id).answer()
         synced = await it.sync(again, {again.member_id: b"small"}).answer()

@@ -33,11 +33,11 @@ async def handle(
     if call.is_long:
         return await _delete_all(broker, request, call)
     # Removing many segments takes time: do not hold a handler.
-    broker.nursery.start_soon(_answer, broker, request, call, name="delete-records")
+    broker.nursery.start_soon(_respond, broker, request, call, name="delete-records")
     return None
 
 
-async def _answer(broker: BrokerState, request: DeleteRecordsRequest, call: Call) -> None:
+async def _respond(broker: BrokerState, request: DeleteRecordsRequest, call: Call) -> None:
     try:
         call.respond(await _delete_all(broker, request, call))
     except Exception as error:  # boundary: one call, in a task of its own
@@ -48,16 +48,16 @@ async def _delete_all(
     broker: BrokerState, request: DeleteRecordsRequest, call: Call
 ) -> DeleteRecordsResponse:
     # Of a partition that is named twice, the last offset counts, as in Kafka.
-    wanted: dict[str, dict[int, int]] = {}
+    requested: dict[str, dict[int, int]] = {}
     for topic in request.topics:
-        offsets = wanted.setdefault(topic.name, {})
+        offsets = requested.setdefault(topic.name, {})
         for each in topic.partitions:
             if call.must_pause():
                 await call.pause()
             offsets[each.partition_index] = each.offset
     response = DeleteRecordsResponse()
     deleted: list[tuple[DeleteRecordsPartitionResult, Log]] = []
-    for name, offsets in wanted.items():
+    for name, offsets in requested.items():
         results = []
         for index, offset in offsets.items():
             if call.must_pause():
@@ -66,7 +66,7 @@ async def _delete_all(
             try:
                 deleted.append((result, await _delete(broker, name, index, offset)))
             except ApiError as error:
-                _refuse(result, error)
+                _fail(result, error)
             results.append(result)
         response.topics.append(DeleteRecordsTopicResult(name=name, partitions=results))
     if deleted:
@@ -104,12 +104,12 @@ async def _make_durable(
             await broker.folder.write_start_offsets()
     except ApiError as error:
         for result, _ in deleted:
-            _refuse(result, error)
+            _fail(result, error)
     else:
         for result, log in deleted:
             result.low_watermark = log.start_offset
 
 
-def _refuse(result: DeleteRecordsPartitionResult, error: ApiError) -> None:
+def _fail(result: DeleteRecordsPartitionResult, error: ApiError) -> None:
     result.error_code = error.error_code
     result.low_watermark = NO_LOW_WATERMARK

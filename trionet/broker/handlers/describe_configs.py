@@ -40,16 +40,16 @@ async def handle(
     broker: BrokerState, request: DescribeConfigsRequest, call: Call
 ) -> DescribeConfigsResponse:
     call.expect(len(request.resources) * _ENTRIES)
-    wanted: dict[object, DescribeConfigsResource] = {}
+    requested: dict[object, DescribeConfigsResource] = {}
     for resource in request.resources:
         if call.must_pause():
             await call.pause()
         keys = resource.configuration_keys
         # A resource named twice is described once (Kafka: twice): 16 KB could name one 2,000 times.
         name = resource.resource_type, resource.resource_name, frozenset(keys or ())
-        wanted.setdefault(name, resource)
-    results = (_describe(broker, request, resource) for resource in wanted.values())
-    return DescribeConfigsResponse(results=call.elements(results, len(wanted)))
+        requested.setdefault(name, resource)
+    results = (_describe(broker, request, resource) for resource in requested.values())
+    return DescribeConfigsResponse(results=call.elements(results, len(requested)))
 
 
 def _describe(

@@ -62,12 +62,12 @@ async def _topics(
     keys = dict.fromkeys(logs)
     if request.topics is not None:
         keys = {}
-        for wanted in request.topics:
-            for partition in wanted.partitions:
+        for requested in request.topics:
+            for partition in requested.partitions:
                 if call.must_pause():
                     await call.pause()
-                if (wanted.topic, partition) in logs:
-                    keys[wanted.topic, partition] = None
+                if (requested.topic, partition) in logs:
+                    keys[requested.topic, partition] = None
     topics: dict[str, DescribeLogDirsTopic] = {}
     for name, partition in keys:
         if call.must_pause():

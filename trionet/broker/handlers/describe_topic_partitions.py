@@ -44,7 +44,7 @@ async def handle(
         # The response has no field for an error of the whole request: each topic gets it.
         return DescribeTopicPartitionsResponse(
             topics=call.elements(
-                (_refused(topic.name, error) for topic in request.topics), len(request.topics)
+                (_failed(topic.name, error) for topic in request.topics), len(request.topics)
             ),
             next_cursor=None,
         )
@@ -60,7 +60,7 @@ async def handle(
         first = _first_partition(request.cursor, name)
         topic = broker.topics.get(name)
         if topic is None:
-            response.topics.append(_refused(name, _why_missing(name)))
+            response.topics.append(_failed(name, _why_missing(name)))
             continue
         end = min(topic.partitions, first + left)
         response.topics.append(_describe(broker, topic, range(first, end)))
@@ -81,13 +81,13 @@ async def _names(
     """
     cursor = request.cursor
     start = cursor.topic_name if cursor is not None else ""
-    asked: dict[str, None] = {}
+    requested: dict[str, None] = {}
     named: Sequence[TopicRequest | Topic] = request.topics or list(broker.topics)
     for topic in named:
         if call.must_pause():
             await call.pause()
-        asked[topic.name] = None
-    if cursor is not None and request.topics and start not in asked:
+        requested[topic.name] = None
+    if cursor is not None and request.topics and start not in requested:
         raise ApiError(
             error_codes.INVALID_REQUEST, f"the topic {start!r} of the cursor is not requested"
         )
@@ -96,7 +96,7 @@ async def _names(
             error_codes.INVALID_REQUEST,
             f"invalid partition {cursor.partition_index} of the cursor",
         )
-    names = iter(asked)
+    names = iter(requested)
     runs = []
     while some := list(islice(names, _SORTED_AT_ONCE)):
         runs.append(sorted(name for name in some if name >= start))
@@ -118,7 +118,7 @@ def _why_missing(name: str) -> ApiError:
     return ApiError(error_codes.UNKNOWN_TOPIC_OR_PARTITION)
 
 
-def _refused(name: str | None, error: ApiError) -> DescribeTopicPartitionsResponseTopic:
+def _failed(name: str | None, error: ApiError) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=name,
         error_code=error.error_code,

@@ -49,27 +49,27 @@ async def handle(
     )
     call.request.release()  # the call may wait for minutes
     broker.groups.join(
-        request.group_id, join, lambda answer: call.respond(_response(answer, call.version))
+        request.group_id, join, lambda result: call.respond(_response(result, call.version))
     )
     return None
 
 
-def _response(answer: JoinGroupResult, version: int) -> JoinGroupResponse:
-    protocol_name = answer.protocol_name
+def _response(result: JoinGroupResult, version: int) -> JoinGroupResponse:
+    protocol_name = result.protocol_name
     if protocol_name is None and version < NULL_PROTOCOL_VERSION:
         protocol_name = ""
     return JoinGroupResponse(
-        error_code=answer.error_code,
-        generation_id=answer.generation,
-        protocol_type=answer.protocol_type,
+        error_code=result.error_code,
+        generation_id=result.generation,
+        protocol_type=result.protocol_type,
         protocol_name=protocol_name,
-        leader=answer.leader_id,
-        skip_assignment=answer.skip_assignment,
-        member_id=answer.member_id,
+        leader=result.leader_id,
+        skip_assignment=result.skip_assignment,
+        member_id=result.member_id,
         members=[
             JoinGroupResponseMember(
                 member_id=each.id, group_instance_id=each.instance_id, metadata=each.metadata
             )
-            for each in answer.members
+            for each in result.members
         ],
     )

@@ -82,33 +82,33 @@ async def _list(
     request: ListOffsetsRequest,
     call: Call,
     topic: str,
-    wanted: ListOffsetsPartition,
+    requested: ListOffsetsPartition,
     twice: set[tuple[str, int]],
 ) -> ListOffsetsPartitionResponse:
     if call.must_pause():
         await call.pause()
-    answer = ListOffsetsPartitionResponse(partition_index=wanted.partition_index)
+    result = ListOffsetsPartitionResponse(partition_index=requested.partition_index)
     try:
-        if (topic, wanted.partition_index) in twice:
+        if (topic, requested.partition_index) in twice:
             raise ApiError(error_codes.INVALID_REQUEST, "the partition is requested twice")
-        log = broker.find_log(topic, wanted.partition_index, wanted.current_leader_epoch)
-        if wanted.timestamp < 0 and call.version < _SINCE.get(wanted.timestamp, _NEVER):
+        log = broker.find_log(topic, requested.partition_index, requested.current_leader_epoch)
+        if requested.timestamp < 0 and call.version < _SINCE.get(requested.timestamp, _NEVER):
             raise ApiError(
                 error_codes.UNSUPPORTED_VERSION,
-                f"timestamp {wanted.timestamp} is not supported in version {call.version}",
+                f"timestamp {requested.timestamp} is not supported in version {call.version}",
             )
         if call.version < RECORD_TIMES_SINCE:
-            answer.old_style_offsets = await _find_beginnings(broker, log, wanted)
-            return answer
-        found = await _find(broker, request, log, wanted.timestamp)
+            result.old_style_offsets = await _find_beginnings(broker, log, requested)
+            return result
+        found = await _find(broker, request, log, requested.timestamp)
     except ApiError as error:
-        answer.error_code = error.error_code
-        return answer
+        result.error_code = error.error_code
+        return result
     if found is not None:
-        answer.offset = found.offset
-        answer.timestamp = found.timestamp
-        answer.leader_epoch = log.epochs.at(found.offset)
-    return answer
+        result.offset = found.offset
+        result.timestamp = found.timestamp
+        result.leader_epoch = log.epochs.at(found.offset)
+    return result
 
 
 async def _find(
@@ -127,16 +127,16 @@ async def _find(
 
 
 async def _find_beginnings(
-    broker: BrokerState, log: Log, wanted: ListOffsetsPartition
+    broker: BrokerState, log: Log, requested: ListOffsetsPartition
 ) -> list[int]:
-    if wanted.timestamp < EARLIEST:
-        raise ApiError(error_codes.UNSUPPORTED_VERSION, f"invalid timestamp {wanted.timestamp}")
+    if requested.timestamp < EARLIEST:
+        raise ApiError(error_codes.UNSUPPORTED_VERSION, f"invalid timestamp {requested.timestamp}")
     now_ms = broker.now_ms()
-    count = max(0, wanted.max_num_offsets)
-    if wanted.timestamp < 0:
+    count = max(0, requested.max_num_offsets)
+    if requested.timestamp < 0:
         offsets = log.beginnings_before(inf, now_ms)
-        return offsets[-1:][:count] if wanted.timestamp == EARLIEST else offsets[:count]
-    time = wanted.timestamp
+        return offsets[-1:][:count] if requested.timestamp == EARLIEST else offsets[:count]
+    time = requested.timestamp
     offsets = await _search(broker, lambda: log.beginnings_before(time, now_ms))
     return offsets[:count]
 

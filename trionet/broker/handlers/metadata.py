@@ -88,34 +88,34 @@ async def _find_all(
     only_responds = call.only_responds
     if request.allow_auto_topic_creation and broker.auto_create_topics:
         call.only_responds = False  # topics are created even if the client has disconnected
-    for wanted in request.topics or ():
+    for requested in request.topics or ():
         if call.must_pause():
             await call.pause()
-        each = _find(broker, wanted, call.version)
+        each = _find(broker, requested, call.version)
         if each is None:
-            each = await _create(broker, request, wanted.name or "")
+            each = await _create(broker, request, requested.name or "")
         found.setdefault((each.name, each.id if isinstance(each, Topic) else each.topic_id), each)
     call.only_responds = only_responds
     return list(found.values())
 
 
 def _find(
-    broker: BrokerState, wanted: MetadataRequestTopic, version: int
+    broker: BrokerState, requested: MetadataRequestTopic, version: int
 ) -> Topic | MetadataResponseTopic | None:
     """The topic, or a response with an error; None if a topic of the name may be created."""
-    name = wanted.name
-    if version < BY_ID and (name is None or any(wanted.topic_id)):
+    name = requested.name
+    if version < BY_ID and (name is None or any(requested.topic_id)):
         # Versions 10 and 11 have the fields but not the feature (Kafka: handleTopicMetadataRequest).
         return MetadataResponseTopic(
-            name=name or "", topic_id=wanted.topic_id, error_code=error_codes.INVALID_REQUEST
+            name=name or "", topic_id=requested.topic_id, error_code=error_codes.INVALID_REQUEST
         )
-    if name is not None and not any(wanted.topic_id):
+    if name is not None and not any(requested.topic_id):
         return broker.topics.get(name)
-    by_id = broker.topics.by_id(wanted.topic_id)
+    by_id = broker.topics.by_id(requested.topic_id)
     if by_id is not None:
         return by_id
     return MetadataResponseTopic(
-        name=None, topic_id=wanted.topic_id, error_code=error_codes.UNKNOWN_TOPIC_ID
+        name=None, topic_id=requested.topic_id, error_code=error_codes.UNKNOWN_TOPIC_ID
     )
 
 

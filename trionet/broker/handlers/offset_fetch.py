@@ -39,7 +39,7 @@ async def handle(
     if call.version < MANY_GROUPS_VERSION:
         return await _one_group(broker, request, call)
     call.expect(len(request.groups))
-    wanted = []
+    requested = []
     whole = set()
     for group in request.groups:
         if call.must_pause():
@@ -48,9 +48,9 @@ async def handle(
             if group.group_id in whole:
                 continue  # all offsets of a group only once (Kafka: as often as requested)
             whole.add(group.group_id)
-        wanted.append(group)
+        requested.append(group)
     call.expect(sum(len(broker.groups.offsets.of(group_id)) for group_id in whole))
-    groups = [await _group(broker, group, call) for group in wanted]
+    groups = [await _group(broker, group, call) for group in requested]
     return OffsetFetchResponse(groups=groups)
 
 
@@ -60,15 +60,15 @@ async def _one_group(
     error_code = broker.groups.coordinator_error(request.group_id)
     if error_code:
         if call.version < TOP_LEVEL_ERROR_VERSION:
-            return _refused(request, error_code)
+            return _failed(request, error_code)
         return OffsetFetchResponse(error_code=error_code)
     offsets = broker.groups.offsets.of(request.group_id)
-    wanted: list[tuple[str, list[int]]]
+    requested: list[tuple[str, list[int]]]
     if request.topics is None:
         call.expect(len(offsets))
-        wanted = await _by_topic(offsets, call)
+        requested = await _by_topic(offsets, call)
     else:
-        wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
+        requested = [(topic.name, topic.partition_indexes) for topic in request.topics]
     topics = (
         OffsetFetchResponseTopic(
             name=name,
@@ -77,9 +77,9 @@ async def _one_group(
                 len(partitions),
             ),
         )
-        for name, partitions in wanted
+        for name, partitions in requested
     )
-    return OffsetFetchResponse(topics=call.elements(topics, len(wanted)))
+    return OffsetFetchResponse(topics=call.elements(topics, len(requested)))
 
 
 def _old_partition(index: int, committed: CommittedOffset) -> OffsetFetchResponsePartition:
@@ -91,7 +91,7 @@ def _old_partition(index: int, committed: CommittedOffset) -> OffsetFetchRespons
     )
 
 
-def _refused(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
+def _failed(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
     """A response with the error in each partition."""
     return OffsetFetchResponse(
         topics=[
@@ -123,16 +123,16 @@ async def _group(
     offsets = broker.groups.offsets.of(group.group_id)
     topics: Iterable[OffsetFetchResponseTopics]
     if group.topics is None:
-        told = [
+        known_topics = [
             each
             for each in await _by_topic(offsets, call)
             if call.version < TOPIC_ID_VERSION or broker.topics.get(each[0]) is not None
         ]
-        count = len(told)
-        topics = (_whole_topic(broker, call, offsets, *each) for each in told)
+        count = len(known_topics)
+        topics = (_whole_topic(broker, call, offsets, *each) for each in known_topics)
     else:
         count = len(group.topics)
-        topics = (_topic(broker, call, offsets, asked) for asked in group.topics)
+        topics = (_topic(broker, call, offsets, requested) for requested in group.topics)
     return OffsetFetchResponseGroup(group_id=group.group_id, topics=call.elements(topics, count))
 
 
@@ -158,25 +158,25 @@ def _topic(
     broker: BrokerState,
     call: Call,
     offsets: Mapping[Partition, CommittedOffset],
-    asked: OffsetFetchRequestTopics,
+    requested: OffsetFetchRequestTopics,
 ) -> OffsetFetchResponseTopics:
-    name = asked.name
+    name = requested.name
     error_code = error_codes.NONE
     if call.version >= TOPIC_ID_VERSION:
-        known = broker.topics.by_id(asked.topic_id)
+        known = broker.topics.by_id(requested.topic_id)
         if known is None:
             error_code = error_codes.UNKNOWN_TOPIC_ID
         else:
             name = known.name
     return OffsetFetchResponseTopics(
-        name=asked.name,
-        topic_id=asked.topic_id,
+        name=requested.name,
+        topic_id=requested.topic_id,
         partitions=call.elements(
             (
                 _partition(index, offsets.get((name, index), _NONE), error_code)
-                for index in asked.partition_indexes
+                for index in requested.partition_indexes
             ),
-            len(asked.partition_indexes),
+            len(requested.partition_indexes),
         ),
     )
 

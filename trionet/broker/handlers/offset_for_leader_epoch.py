@@ -43,11 +43,11 @@ async def handle(
     )
 
 
-def _end(broker: BrokerState, topic: str, wanted: OffsetForLeaderPartition) -> EpochEndOffset:
-    answer = EpochEndOffset(partition=wanted.partition)
+def _end(broker: BrokerState, topic: str, requested: OffsetForLeaderPartition) -> EpochEndOffset:
+    result = EpochEndOffset(partition=requested.partition)
     try:
-        log = broker.find_log(topic, wanted.partition, wanted.current_leader_epoch)
-        answer.leader_epoch, answer.end_offset = log.end_of_epoch(wanted.leader_epoch)
+        log = broker.find_log(topic, requested.partition, requested.current_leader_epoch)
+        result.leader_epoch, result.end_offset = log.end_of_epoch(requested.leader_epoch)
     except ApiError as error:
-        answer.error_code = error.error_code
-    return answer
+        result.error_code = error.error_code
+    return result

@@ -36,15 +36,15 @@ async def handle(
         Caller(request.member_id, request.group_instance_id, request.generation_id),
         protocol,
         assignments,
-        lambda answer: call.respond(_response(answer)),
+        lambda result: call.respond(_response(result)),
     )
     return None
 
 
-def _response(answer: SyncGroupResult) -> SyncGroupResponse:
+def _response(result: SyncGroupResult) -> SyncGroupResponse:
     return SyncGroupResponse(
-        error_code=answer.error_code,
-        protocol_type=answer.protocol_type,
-        protocol_name=answer.protocol_name,
-        assignment=answer.assignment,
+        error_code=result.error_code,
+        protocol_type=result.protocol_type,
+        protocol_name=result.protocol_name,
+        assignment=result.assignment,
     )
