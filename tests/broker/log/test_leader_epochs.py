@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from support.logs import batch, headers
-from trionet.broker.log import Directory, FolderDirectory, Log, LogConfig, Stop
+from trionet.broker.log import Directory, FolderDirectory, LastShutdown, Log, LogConfig
 from trionet.broker.log.leader_epochs import (
     LEADER_EPOCH_FILE,
     EpochStart,
@@ -21,7 +21,7 @@ from trionet.errors import ApiError
 from trionet.protocol.error_codes import FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH
 
 NOW = 5_000
-CRASH = Stop(was_clean=False)
+CRASH = LastShutdown(was_clean=False)
 
 
 def epochs(*starts: tuple[int, int]) -> LeaderEpochs:
@@ -140,7 +140,9 @@ async def test_a_log_goes_on_whose_file_speaks_of_an_impossible_epoch(
     await log.close()
     folder.write(LEADER_EPOCH_FILE, 0, b"0\n1\n%d 0\n" % epoch)
 
-    again = Log.open(folder, now_ms=NOW, stop=Stop(was_clean=was_clean, recovery_point=3))
+    again = Log.open(
+        folder, now_ms=NOW, last_shutdown=LastShutdown(was_clean=was_clean, recovery_point=3)
+    )
     again.append(batch(1), NOW)
     await again.close()
 
@@ -158,7 +160,7 @@ async def test_an_impossible_epoch_of_a_batch_is_not_believed(folder: FolderDire
     folder.write(name, 12, (2**31 - 1).to_bytes(4, "big"))
     folder.remove(LEADER_EPOCH_FILE)
 
-    again = Log.open(folder, now_ms=NOW, stop=CRASH)
+    again = Log.open(folder, now_ms=NOW, last_shutdown=CRASH)
     again.append(batch(1), NOW)
 
     assert (1, [(1, 2)]) == (again.leader_epoch, starts_of(again.epochs))
@@ -183,7 +185,9 @@ async def test_epochs_survive_a_clean_stop(folder: FolderDirectory) -> None:
     log.append(batch(1), NOW)
     await log.close()
 
-    again = Log.open(folder, now_ms=NOW, stop=Stop(was_clean=True, recovery_point=3))
+    again = Log.open(
+        folder, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True, recovery_point=3)
+    )
 
     assert b"0\n2\n0 0\n1 2\n" == folder.read(LEADER_EPOCH_FILE)
     assert (1, [(0, 0), (1, 2)]) == (again.leader_epoch, starts_of(again.epochs))
@@ -210,7 +214,7 @@ async def test_after_an_unclean_stop_another_epoch_begins_at_the_end(
     log.append(batch(5), NOW)
     # What a power cut leaves of the second batch.
     folder.truncate("00000000000000000000.log", len(batch(5)) + 30)
-    log = Log.open(folder, now_ms=NOW, stop=CRASH)
+    log = Log.open(folder, now_ms=NOW, last_shutdown=CRASH)
 
     assert (1, 5) == (log.leader_epoch, log.end_offset)
     assert (0, 5) == log.end_of_epoch(0)
@@ -220,11 +224,11 @@ async def test_after_an_unclean_stop_another_epoch_begins_at_the_end(
 
 async def test_an_epoch_that_was_cut_away_is_not_used_again(folder: FolderDirectory) -> None:
     Log.open(folder, now_ms=NOW)
-    lost = Log.open(folder, now_ms=NOW, stop=CRASH)
+    lost = Log.open(folder, now_ms=NOW, last_shutdown=CRASH)
     lost.append(batch(1), NOW)
     folder.truncate("00000000000000000000.log", 0)
 
-    assert lost.leader_epoch < Log.open(folder, now_ms=NOW, stop=CRASH).leader_epoch
+    assert lost.leader_epoch < Log.open(folder, now_ms=NOW, last_shutdown=CRASH).leader_epoch
 
 
 @pytest.mark.parametrize("damage", ["missing", "torn"])
@@ -244,7 +248,12 @@ async def test_epochs_are_found_again_in_the_batches(
     else:
         folder.truncate(LEADER_EPOCH_FILE, 7)
 
-    again = Log.open(folder, config, now_ms=NOW, stop=Stop(was_clean=was_clean, recovery_point=13))
+    again = Log.open(
+        folder,
+        config,
+        now_ms=NOW,
+        last_shutdown=LastShutdown(was_clean=was_clean, recovery_point=13),
+    )
 
     expected = [(0, 0), (4, 8), (8, 16)]
     assert expected + ([] if was_clean else [(9, 20)]) == starts_of(again.epochs)

@@ -15,12 +15,12 @@ import pytest
 from support.hostile_batches import changed
 from support.log_agreement import check_agreement
 from support.logs import batch, placed, stored
-from trionet.broker.log import Directory, Log, LogConfig, Stop
+from trionet.broker.log import Directory, LastShutdown, Log, LogConfig
 from trionet.protocol.records.batch import read_header
 
 NOW = 5_000
 COUNT_MAX = 2**31 - 1
-CLEAN = Stop(was_clean=True)
+CLEAN = LastShutdown(was_clean=True)
 FIRST, SECOND = "00000000000000000000", "00000000000000000040"
 ONE = batch(1, b"good")
 HOSTILE = changed(ONE, count=COUNT_MAX, last_offset_delta=COUNT_MAX - 1)
@@ -48,7 +48,7 @@ def folder_with(
 
 
 def opened(directory: Directory) -> Log:
-    return Log.open(directory, LogConfig(index_interval_bytes=0), now_ms=NOW, stop=CLEAN)
+    return Log.open(directory, LogConfig(index_interval_bytes=0), now_ms=NOW, last_shutdown=CLEAN)
 
 
 GOOD = b"".join(placed([ONE] * 40))

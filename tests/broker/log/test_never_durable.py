@@ -10,7 +10,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from support.lost_records import NOW, ONE, SIZE, losses, name, open_all, readable
-from trionet.broker.log import FolderDirectory, Log, LogConfig, Stop, open_log_folder
+from trionet.broker.log import FolderDirectory, LastShutdown, Log, LogConfig, open_log_folder
 
 
 async def killed_after(folder: FolderDirectory, batches: int) -> None:
@@ -80,7 +80,7 @@ async def test_what_was_deleted_during_its_flush_is_not_missing(
     folder: FolderDirectory, caplog: pytest.LogCaptureFixture, appended: int
 ) -> None:
     threads = trio.CapacityLimiter(1)
-    log = Log(folder, LogConfig(), stop=Stop(), now_ms=NOW, limiter=threads)
+    log = Log(folder, LogConfig(), last_shutdown=LastShutdown(), now_ms=NOW, limiter=threads)
     log.append(ONE, NOW)
     async with trio.open_nursery() as nursery, threads:
         nursery.start_soon(log.flush)
@@ -90,8 +90,10 @@ async def test_what_was_deleted_during_its_flush_is_not_missing(
         for _ in range(appended):
             log.append(ONE, NOW)
     extent = log.extent
-    stop = Stop(recovery_point=extent.end_offset, start_offset=extent.start_offset, extent=extent)
-    Log.open(folder, now_ms=NOW, stop=stop)
+    last_shutdown = LastShutdown(
+        recovery_point=extent.end_offset, start_offset=extent.start_offset, extent=extent
+    )
+    Log.open(folder, now_ms=NOW, last_shutdown=last_shutdown)
 
     assert [] == losses(caplog)
     assert (4, 4, 0, 0) == (

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from support.logs import batch
-from trionet.broker.log import Directory, Log, LogConfig, Stop
+from trionet.broker.log import Directory, LastShutdown, Log, LogConfig
 from trionet.broker.log.producer_recovery import snapshot_offsets
 from trionet.broker.log.producer_snapshot import decode_snapshot, encode_snapshot
 from trionet.errors import ApiError
@@ -25,8 +25,8 @@ def written(directory: Directory, count: int) -> Log:
 
 
 def reopen(directory: Directory, *, was_clean: bool = False, recovery_point: int = 0) -> Log:
-    stop = Stop(was_clean=was_clean, recovery_point=recovery_point)
-    return Log.open(directory, CONFIG, now_ms=NOW, stop=stop)
+    last_shutdown = LastShutdown(was_clean=was_clean, recovery_point=recovery_point)
+    return Log.open(directory, CONFIG, now_ms=NOW, last_shutdown=last_shutdown)
 
 
 def duplicates(log: Log, count: int) -> list[int]:
@@ -169,8 +169,12 @@ async def test_producers_that_expired_meanwhile_are_forgotten(directory: Directo
     log = Log.open(directory, config, now_ms=NOW)
     log.append(sent(1)[0], NOW)
     await log.close()
-    stop = Stop(was_clean=True)
-    before = Log.open(directory, config, now_ms=NOW + 99, stop=stop).append(sent(1)[0], NOW)
-    after = Log.open(directory, config, now_ms=NOW + 100, stop=stop).append(sent(1)[0], NOW)
+    last_shutdown = LastShutdown(was_clean=True)
+    before = Log.open(directory, config, now_ms=NOW + 99, last_shutdown=last_shutdown).append(
+        sent(1)[0], NOW
+    )
+    after = Log.open(directory, config, now_ms=NOW + 100, last_shutdown=last_shutdown).append(
+        sent(1)[0], NOW
+    )
 
     assert (True, False) == (before.is_duplicate, after.is_duplicate)

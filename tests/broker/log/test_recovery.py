@@ -12,11 +12,11 @@ from support.logs import batch, headers, placed, stored, timed_batch
 from trionet.broker.log import (
     Directory,
     FolderDirectory,
+    LastShutdown,
     Log,
     LogConfig,
     MemoryDirectory,
     OffsetAndTimestamp,
-    Stop,
 )
 from trionet.errors import ApiError
 from trionet.protocol.records.batch import iter_batches
@@ -34,8 +34,8 @@ def reopen(
     start_offset: int = 0,
 ) -> Log:
     """Start after an unclean stop."""
-    stop = Stop(recovery_point=recovery_point, start_offset=start_offset)
-    return Log.open(directory, config, now_ms=NOW, stop=stop, topic="orders")
+    last_shutdown = LastShutdown(recovery_point=recovery_point, start_offset=start_offset)
+    return Log.open(directory, config, now_ms=NOW, last_shutdown=last_shutdown, topic="orders")
 
 
 def written(directory: Directory, sent: list[bytes], config: LogConfig | None = None) -> Log:
@@ -270,7 +270,7 @@ async def test_nothing_is_scanned_after_a_clean_stop(directory: Directory) -> No
     await log.close()
     # A scan would cut here.
     directory.write(FIRST, len(ONE) - 1, b"\xff")
-    log = Log.open(directory, now_ms=NOW, stop=Stop(was_clean=True))
+    log = Log.open(directory, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
 
     assert 5 == log.end_offset == log.recovery_point
 
@@ -282,7 +282,7 @@ async def test_end_that_is_no_batch_is_scanned_in_spite_of_a_clean_stop(
     log = written(directory, [ONE] * 5)
     await log.close()
     directory.write(FIRST, 5 * len(ONE), rest)
-    log = Log.open(directory, now_ms=NOW, stop=Stop(was_clean=True))
+    log = Log.open(directory, now_ms=NOW, last_shutdown=LastShutdown(was_clean=True))
 
     assert (5, 5 * len(ONE)) == (log.end_offset, directory.size(FIRST))
 
@@ -309,8 +309,8 @@ async def test_impossible_indexes_are_made_again(
                 directory.write(name, 0, b"\xff" * len(right))
             case "zeros":
                 directory.write(name, len(right), bytes(24))
-    stop = Stop(was_clean=was_clean, recovery_point=20)
-    log = Log.open(directory, config, now_ms=NOW, stop=stop)
+    last_shutdown = LastShutdown(was_clean=was_clean, recovery_point=20)
+    log = Log.open(directory, config, now_ms=NOW, last_shutdown=last_shutdown)
 
     assert 20 == log.end_offset
     for number in range(20):

@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from support.logs import batch, headers
-from trionet.broker.log import Directory, FolderDirectory, Log, LogConfig, Stop
+from trionet.broker.log import Directory, FolderDirectory, LastShutdown, Log, LogConfig
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import OFFSET_OUT_OF_RANGE
 
@@ -182,8 +182,8 @@ async def test_start_survives_a_restart(directory: Directory) -> None:
     log = three_segments(directory, config())
     await log.delete_before(3)
     await log.close()
-    stop = Stop(was_clean=True, recovery_point=6, start_offset=3)
-    log = Log.open(directory, config(), now_ms=NOW, stop=stop)
+    last_shutdown = LastShutdown(was_clean=True, recovery_point=6, start_offset=3)
+    log = Log.open(directory, config(), now_ms=NOW, last_shutdown=last_shutdown)
 
     assert (3, 6, 2) == (log.start_offset, log.end_offset, log.segment_count)
     assert 4 == log.retention_due(NOW) or log.config.retention_ms == -1

@@ -9,7 +9,7 @@ import pytest
 
 from support.interruption import call_interrupted
 from support.logs import batch, bytes_of, placed
-from trionet.broker.log import FolderDirectory, Log, LogConfig, LogRead, Stop
+from trionet.broker.log import FolderDirectory, LastShutdown, Log, LogConfig, LogRead
 
 pytestmark = pytest.mark.interpreted
 
@@ -42,8 +42,8 @@ async def test_a_new_segment_is_never_taken_for_an_idle_one(tmp_path: Path) -> N
         newest = log.max_timestamp_offset()
         await log.close()
 
-        stop = Stop(was_clean=True, recovery_point=log.end_offset)
-        again = Log.open(directory, CONFIG, now_ms=NOW, stop=stop)
+        last_shutdown = LastShutdown(was_clean=True, recovery_point=log.end_offset)
+        again = Log.open(directory, CONFIG, now_ms=NOW, last_shutdown=last_shutdown)
         assert newest == again.max_timestamp_offset(), f"after {lines} lines"
     assert lines > 10
 

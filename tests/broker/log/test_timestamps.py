@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.logs import batch, timed_batch
-from trionet.broker.log import Directory, Log, LogConfig, MemoryDirectory, OffsetAndTimestamp, Stop
+from trionet.broker.log import (
+    Directory,
+    LastShutdown,
+    Log,
+    LogConfig,
+    MemoryDirectory,
+    OffsetAndTimestamp,
+)
 from trionet.protocol.records.batch import CRC_START, read_header
 from trionet.protocol.records.crc32c import crc32c
 from trionet.protocol.records.records import encode_batch
@@ -144,7 +151,7 @@ async def test_look_ups_work_after_a_restart(directory: Directory, was_clean: bo
     for timestamps in ((10, 20, 30), (25,), (50, 40), (35, 60), (7,)):
         log.append(timed_batch(*timestamps), NOW)
     await log.close()
-    log = Log.open(directory, config, now_ms=NOW, stop=Stop(was_clean=was_clean))
+    log = Log.open(directory, config, now_ms=NOW, last_shutdown=LastShutdown(was_clean=was_clean))
 
     assert OffsetAndTimestamp(2, 30) == log.offset_for_timestamp(26)
     assert OffsetAndTimestamp(4, 50) == log.offset_for_timestamp(31)

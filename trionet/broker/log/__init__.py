@@ -15,13 +15,14 @@ from .log import Log
 from .log_folder import LogFolder, open_log_folder
 from .memory_directory import MemoryDirectory
 from .reading import LogRead
-from .recovery import Stop
+from .recovery import LastShutdown
 from .timestamps import OffsetAndTimestamp
 
 __all__ = [
     "Appended",
     "Directory",
     "FolderDirectory",
+    "LastShutdown",
     "Log",
     "LogConfig",
     "LogFile",
@@ -29,6 +30,5 @@ __all__ = [
     "LogRead",
     "MemoryDirectory",
     "OffsetAndTimestamp",
-    "Stop",
     "open_log_folder",
 ]

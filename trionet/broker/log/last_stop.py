@@ -23,7 +23,7 @@ from .checkpoints import (
 )
 from .directory import Directory
 from .extents import EXTENT_FILE, Extent, decode_extents
-from .recovery import Stop
+from .recovery import LastShutdown
 
 logger = logging.getLogger("trionet.broker.log")
 
@@ -46,7 +46,7 @@ class ShutdownRecord:
     start_offsets: dict[PartitionKey, int]
     extents: dict[PartitionKey, Extent] | None
 
-    def of(self, key: PartitionKey, *, loss_allowed: bool) -> Stop:
+    def of(self, key: PartitionKey, *, loss_allowed: bool) -> LastShutdown:
         """What is known about one partition, or an earlier one of the same name.
 
         Args:
@@ -54,7 +54,7 @@ class ShutdownRecord:
             loss_allowed: whether its log may be opened with missing records.
         """
         if self.extents is None:
-            return Stop(
+            return LastShutdown(
                 was_clean=self.was_clean,
                 recovery_point=self.recovery_points.get(key, 0),
                 start_offset=self.start_offsets.get(key, 0),
@@ -63,8 +63,8 @@ class ShutdownRecord:
         extent = self.extents.get(key)
         if extent is None:
             # The other files may still refer to an earlier topic of this name.
-            return Stop(was_clean=self.was_clean, loss_allowed=loss_allowed)
-        return Stop(
+            return LastShutdown(was_clean=self.was_clean, loss_allowed=loss_allowed)
+        return LastShutdown(
             was_clean=self.was_clean,
             recovery_point=extent.end_offset,
             start_offset=extent.start_offset,

@@ -27,7 +27,7 @@ from .leader_epochs import LEADER_EPOCH_FILE
 from .producer_recovery import write_snapshot
 from .producer_state import expired
 from .readable_log import ReadableLog
-from .recovery import Stop
+from .recovery import LastShutdown
 from .retention import start_offset_due
 from .segment import Segment
 from .segment_files import remove_segments
@@ -55,7 +55,7 @@ class Log(ReadableLog):
         config: LogConfig | None = None,
         *,
         now_ms: int,
-        stop: Stop | None = None,
+        last_shutdown: LastShutdown | None = None,
         topic: str = "",
         partition: int = 0,
     ) -> Log:
@@ -65,15 +65,22 @@ class Log(ReadableLog):
             directory: the partition's folder.
             config: the topic's settings; Kafka's defaults by default.
             now_ms: the current time.
-            stop: how the last run ended; by default unclean, with nothing known to be on the disk.
+            last_shutdown: how the last run ended; by default unclean, with nothing known to be on the disk.
             topic: the topic's name.
             partition: the partition's number.
 
         Raises:
             OSError: the folder cannot be read or written.
         """
-        config, stop = config or LogConfig(), stop or Stop()
-        return cls(directory, config, stop=stop, now_ms=now_ms, topic=topic, partition=partition)
+        config, last_shutdown = config or LogConfig(), last_shutdown or LastShutdown()
+        return cls(
+            directory,
+            config,
+            last_shutdown=last_shutdown,
+            now_ms=now_ms,
+            topic=topic,
+            partition=partition,
+        )
 
     # Appending
 

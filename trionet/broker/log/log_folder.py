@@ -40,7 +40,7 @@ from .log import Log
 from .opening import Opening, open_in_threads
 from .partition_opening import PartitionOpening, move_removed
 from .read_ahead import read_ahead
-from .recovery import Stop
+from .recovery import LastShutdown
 from .stop_failures import group_by_cause, log_failures
 from .threads import run_blocking
 
@@ -138,17 +138,22 @@ class LogFolder:
         Cancellation: returns when the logs being opened are open; the folder stays unclean.
         """
         await self._run(move_removed, self.directory, removed, self._rng)
-        last_stop = await self._run(read_shutdown_record, self.directory)
-        self.was_clean = was_clean = last_stop.was_clean
+        record = await self._run(read_shutdown_record, self.directory)
+        self.was_clean = was_clean = record.was_clean
         found = [key for key in map(partition_of, self.directory.folders()) if key is not None]
         folders = set(found)
         opening = PartitionOpening(self.directory, self._open_log, self._rng, now_ms, begun)
         openings: dict[PartitionKey, Opening] = {}
         for key in dict.fromkeys([*found, *expected]):
             topic_id = topic_id_for(key[0]) if topic_id_for is not None else None
-            stop = last_stop.of(key, loss_allowed=loss_allowed)
+            last_shutdown = record.of(key, loss_allowed=loss_allowed)
             openings[key] = partial(
-                opening.open, key, topic_id, config_for(key[0]), stop, has_folder=key in folders
+                opening.open,
+                key,
+                topic_id,
+                config_for(key[0]),
+                last_shutdown,
+                has_folder=key in folders,
             )
 
         def note_opened(key: PartitionKey, log: Log | None) -> None:
@@ -185,7 +190,7 @@ class LogFolder:
         directory: Directory,
         topic_id: bytes,
         config: LogConfig,
-        stop: Stop,
+        last_shutdown: LastShutdown,
         now_ms: int,
     ) -> Log:
         return Log(
@@ -194,7 +199,7 @@ class LogFolder:
             topic=key[0],
             partition=key[1],
             topic_id=topic_id,
-            stop=stop,
+            last_shutdown=last_shutdown,
             now_ms=now_ms,
             parent=self.directory,
             limiter=self._syncs,
@@ -252,7 +257,9 @@ class LogFolder:
             self._discard(directory, key)
             directory = self.directory.folder(f"{key[0]}-{key[1]}")
         directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
-        return self._open_log(key, directory, topic_id, config, Stop(was_clean=True), now_ms)
+        return self._open_log(
+            key, directory, topic_id, config, LastShutdown(was_clean=True), now_ms
+        )
 
     async def delete(self, topic: str, partition: int, nursery: trio.Nursery) -> None:
         """Delete a partition with all its records.

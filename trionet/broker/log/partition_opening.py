@@ -19,7 +19,7 @@ from .config import LogConfig
 from .directory import Directory
 from .log import Log
 from .missing import MissingRecords, MissingRecordsError
-from .recovery import Stop
+from .recovery import LastShutdown
 
 logger = logging.getLogger("trionet.broker.log")
 
@@ -28,7 +28,7 @@ NO_TOPIC_ID = bytes(16)
 # How many partitions an error names.
 NAMED_MAX = 5
 
-OpenLog = Callable[[PartitionKey, Directory, bytes, LogConfig, Stop, int], Log]
+OpenLog = Callable[[PartitionKey, Directory, bytes, LogConfig, LastShutdown, int], Log]
 
 
 class PartitionOpening:
@@ -62,7 +62,7 @@ class PartitionOpening:
         key: PartitionKey,
         topic_id: bytes | None,
         config: LogConfig,
-        stop: Stop,
+        last_shutdown: LastShutdown,
         *,
         has_folder: bool,
     ) -> Log | None:
@@ -72,7 +72,7 @@ class PartitionOpening:
             key: the partition.
             topic_id: the id of its topic; None: the one in its folder.
             config: the topic's settings.
-            stop: how the last run ended.
+            last_shutdown: how the last run ended.
             has_folder: whether its folder exists; otherwise it is created.
 
         Raises:
@@ -83,8 +83,8 @@ class PartitionOpening:
                 assert topic_id is not None, (
                     "only the partition of a known topic can lack its folder"
                 )
-                return self._open_without_folder(key, topic_id, config, stop)
-            return self._open_folder(key, topic_id, config, stop)
+                return self._open_without_folder(key, topic_id, config, last_shutdown)
+            return self._open_folder(key, topic_id, config, last_shutdown)
         except MissingRecordsError:
             self._refused.append(key)
             return None
@@ -107,7 +107,11 @@ class PartitionOpening:
         )
 
     def _open_folder(
-        self, key: PartitionKey, topic_id: bytes | None, config: LogConfig, stop: Stop
+        self,
+        key: PartitionKey,
+        topic_id: bytes | None,
+        config: LogConfig,
+        last_shutdown: LastShutdown,
     ) -> Log:
         name = f"{key[0]}-{key[1]}"
         directory = self._directory.folder(name)
@@ -115,10 +119,14 @@ class PartitionOpening:
         if wrong is not None:
             logger.warning("%s: %s %s", name, PARTITION_FILE, wrong)
         if topic_id is None:
-            return self._open_log(key, directory, found_id, config, stop, self._now_ms)
-        is_known = stop.extent is not None and stop.extent.topic_id == topic_id
+            return self._open_log(key, directory, found_id, config, last_shutdown, self._now_ms)
+        is_known = last_shutdown.extent is not None and last_shutdown.extent.topic_id == topic_id
         if found_id == topic_id:
-            stop = stop if is_known or stop.extent is None else _begin(stop, 0)
+            last_shutdown = (
+                last_shutdown
+                if is_known or last_shutdown.extent is None
+                else _begin(last_shutdown, 0)
+            )
         elif found_id == NO_TOPIC_ID or is_known:
             # The database and a checkpoint agree on the id, so the file is wrong. If it is missing,
             # a power failure interrupted the creation of the folder, or the file was removed.
@@ -127,15 +135,15 @@ class PartitionOpening:
                 logger.warning("%s: %s %s; rewriting it", name, PARTITION_FILE, what)
             directory.replace(PARTITION_FILE, encode_partition_metadata(topic_id))
         else:
-            self._set_aside(key, directory, found_id, stop)
+            self._set_aside(key, directory, found_id, last_shutdown)
             # Whichever is wrong: offsets of the one topic are not assigned again in the other.
-            stop = _begin(stop, stop.recovery_point)
+            last_shutdown = _begin(last_shutdown, last_shutdown.recovery_point)
             directory = self._directory.folder(name)
             directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
-        return self._open_log(key, directory, topic_id, config, stop, self._now_ms)
+        return self._open_log(key, directory, topic_id, config, last_shutdown, self._now_ms)
 
     def _set_aside(
-        self, key: PartitionKey, directory: Directory, found_id: bytes, stop: Stop
+        self, key: PartitionKey, directory: Directory, found_id: bytes, last_shutdown: LastShutdown
     ) -> None:
         """Rename a folder of another topic: it may be all that is left of that topic."""
         name, aside = f"{key[0]}-{key[1]}", stray_name(*key, self._rng)
@@ -144,27 +152,29 @@ class PartitionOpening:
             name,
             encode_id(found_id),
             f"keeping it as {aside}, without serving it; remove that folder if it is not needed"
-            if stop.loss_allowed
+            if last_shutdown.loss_allowed
             else "it would not be served",
         )
-        if not stop.loss_allowed:
+        if not last_shutdown.loss_allowed:
             raise MissingRecordsError(f"{name} has the folder of another topic")
         directory.move_to(aside)
         self._directory.sync()
 
     def _open_without_folder(
-        self, key: PartitionKey, topic_id: bytes, config: LogConfig, stop: Stop
+        self, key: PartitionKey, topic_id: bytes, config: LogConfig, last_shutdown: LastShutdown
     ) -> Log:
         """Start a new log at the offset where the missing one ended."""
         name = f"{key[0]}-{key[1]}"
-        if stop.extent is not None and stop.extent.topic_id != topic_id:
-            stop = _begin(stop, 0)  # the extent is that of an earlier topic
-        end_offset = stop.recovery_point
-        if stop.start_offset < end_offset:
-            losses = MissingRecords(name, stop.extent, allowed=stop.loss_allowed)
-            size = None if stop.extent is None else stop.extent.size
+        if last_shutdown.extent is not None and last_shutdown.extent.topic_id != topic_id:
+            last_shutdown = _begin(last_shutdown, 0)  # the extent is that of an earlier topic
+        end_offset = last_shutdown.recovery_point
+        if last_shutdown.start_offset < end_offset:
+            losses = MissingRecords(name, last_shutdown.extent, allowed=last_shutdown.loss_allowed)
+            size = None if last_shutdown.extent is None else last_shutdown.extent.size
             then = f"the next record gets offset {end_offset}"
-            losses.note(stop.start_offset, end_offset, size, f"there is no folder {name}", then)
+            losses.note(
+                last_shutdown.start_offset, end_offset, size, f"there is no folder {name}", then
+            )
             losses.check()
         elif key in self._begun:
             logger.info("%s: creating its folder, which had not been created yet", name)
@@ -175,11 +185,11 @@ class PartitionOpening:
                 name,
                 name,
             )
-            if not stop.loss_allowed:
+            if not last_shutdown.loss_allowed:
                 raise MissingRecordsError(f"{name} has no folder")
         directory = self._directory.folder(name)
         directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
-        begin = _begin(stop, end_offset)
+        begin = _begin(last_shutdown, end_offset)
         return self._open_log(key, directory, topic_id, config, begin, self._now_ms)
 
 
@@ -203,14 +213,14 @@ def move_removed(
             folder.move_to(deleted_name(*key, rng))
 
 
-def _begin(stop: Stop, offset: int) -> Stop:
+def _begin(last_shutdown: LastShutdown, offset: int) -> LastShutdown:
     """The same for a log that starts, empty, at an offset."""
-    return Stop(
-        was_clean=stop.was_clean,
+    return LastShutdown(
+        was_clean=last_shutdown.was_clean,
         recovery_point=offset,
         start_offset=offset,
-        extent=stop.extent if offset else None,
-        loss_allowed=stop.loss_allowed,
+        extent=last_shutdown.extent if offset else None,
+        loss_allowed=last_shutdown.loss_allowed,
     )
 
 

@@ -23,7 +23,7 @@ from .directory import Directory
 from .durability import Durability
 from .leader_epochs import EpochEnd
 from .reading import LogRead
-from .recovery import Stop, load
+from .recovery import LastShutdown, load
 from .segments import Segments
 from .timestamps import OffsetAndTimestamp
 
@@ -52,7 +52,7 @@ class ReadableLog:
         topic: str = "",
         partition: int = 0,
         topic_id: bytes = bytes(16),
-        stop: Stop,
+        last_shutdown: LastShutdown,
         now_ms: int,
         parent: Directory | None = None,
         limiter: trio.CapacityLimiter | None = None,
@@ -64,7 +64,7 @@ class ReadableLog:
         self.config = config
         self.directory = directory
         self._name = f"{topic}-{partition}"
-        loaded = load(directory, self._name, config, stop, now_ms)
+        loaded = load(directory, self._name, config, last_shutdown, now_ms)
         self._segments = Segments(loaded.segments)
         self.epochs = loaded.epochs
         self.leader_id = -1
@@ -74,7 +74,7 @@ class ReadableLog:
         self._producers = loaded.producers
         self._offline_reason: str | None = None
         self._now_ms = now_ms
-        self._is_as_closed = stop.was_clean and loaded.is_as_closed
+        self._is_as_closed = last_shutdown.was_clean and loaded.is_as_closed
         self._removals = 0  # running calls of delete_before() that remove segments
         self._unsettled: Assignment | None = None  # the append that has started and not ended
         self._is_rolling = False  # the file of the next segment may exist already

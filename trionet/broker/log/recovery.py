@@ -50,7 +50,7 @@ _OFFSET_MAX = 2**63 - 1
 
 
 @attrs.frozen(kw_only=True)
-class Stop:
+class LastShutdown:
     """How the last run of one log ended, according to the checkpoints of the data folder."""
 
     was_clean: bool = False
@@ -75,47 +75,58 @@ class LoadedLog:
     """The files are as a clean shutdown leaves them."""
 
 
-def load(directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms: int) -> LoadedLog:
+def load(
+    directory: Directory, name: str, config: LogConfig, last_shutdown: LastShutdown, now_ms: int
+) -> LoadedLog:
     """Open the log in a folder, or create an empty one.
 
     Args:
         directory: the partition's folder.
         name: the name of the partition, for messages.
         config: its settings.
-        stop: how the last run ended.
+        last_shutdown: how the last run ended.
         now_ms: the current time, for the age of segments and the expiry of producers.
 
     Raises:
         MissingRecordsError: records are missing, and the log may not be opened without them.
         OSError: the folder cannot be read or written.
     """
-    return _LogLoader(directory, name, config, stop, now_ms).load()
+    return _LogLoader(directory, name, config, last_shutdown, now_ms).load()
 
 
-def _had_epoch_file(stop: Stop) -> bool:
+def _had_epoch_file(last_shutdown: LastShutdown) -> bool:
     """Whether there had been a file of leader epochs: an empty log in epoch 0 has none."""
-    extent = stop.extent
-    return extent is not None and bool(extent.leader_epoch or (stop.was_clean and extent.size > 0))
+    extent = last_shutdown.extent
+    return extent is not None and bool(
+        extent.leader_epoch or (last_shutdown.was_clean and extent.size > 0)
+    )
 
 
 class _LogLoader:
     """Opens one folder; see :func:`load`."""
 
     def __init__(
-        self, directory: Directory, name: str, config: LogConfig, stop: Stop, now_ms: int
+        self,
+        directory: Directory,
+        name: str,
+        config: LogConfig,
+        last_shutdown: LastShutdown,
+        now_ms: int,
     ) -> None:
         self._directory = directory
         self._name = name
         self._config = config
-        self._stop = stop
+        self._last_shutdown = last_shutdown
         self._now_ms = now_ms
-        self._losses = MissingRecords(name, stop.extent, allowed=stop.loss_allowed)
-        self._epochs = stored_epochs(directory, name, is_expected=_had_epoch_file(stop))
+        self._losses = MissingRecords(
+            name, last_shutdown.extent, allowed=last_shutdown.loss_allowed
+        )
+        self._epochs = stored_epochs(directory, name, is_expected=_had_epoch_file(last_shutdown))
         self._producers: dict[int, ProducerEntry] = {}
-        self._was_clean = stop.was_clean
+        self._was_clean = last_shutdown.was_clean
 
     def load(self) -> LoadedLog:
-        directory, stop = self._directory, self._stop
+        directory, last_shutdown = self._directory, self._last_shutdown
         names = directory.names()
         segments = find_segments(directory, names, self._now_ms)
         segments = self._remove_deleted(segments)
@@ -131,7 +142,7 @@ class _LogLoader:
             segments, epochs = self._start_empty()
             # If a power failure loses the file's name, the next start creates an empty log at 0.
             is_as_closed = not segments[0].base_offset
-        start_offset = max(stop.start_offset, segments[0].base_offset)
+        start_offset = max(last_shutdown.start_offset, segments[0].base_offset)
         epochs = epochs or LeaderEpochs()
         epochs.remove_below(start_offset)
         if not len(epochs):
@@ -160,15 +171,15 @@ class _LogLoader:
         A power failure may have restored segments that were being removed, without the bytes that
         were not on the disk yet; so they must not be read.
         """
-        start_offset = self._stop.start_offset
+        start_offset = self._last_shutdown.start_offset
         removed = [each for each in segments[:-1] if each.end_offset <= start_offset]
         remove_segments(self._directory, removed)
         return segments[len(removed) :]
 
     def _fill_gaps(self, segments: list[Segment]) -> list[Segment]:
         """Return the segments, with segments of empty batches where some are missing."""
-        stop, losses = self._stop, self._losses
-        trusted_up_to = _OFFSET_MAX if stop.was_clean else stop.recovery_point
+        last_shutdown, losses = self._last_shutdown, self._losses
+        trusted_up_to = _OFFSET_MAX if last_shutdown.was_clean else last_shutdown.recovery_point
         may_have_gaps = self._config.may_have_gaps
         gaps = find_gaps(segments, trusted_up_to, losses, may_have_gaps=may_have_gaps)
         losses.check()
@@ -195,8 +206,10 @@ class _LogLoader:
         Returns:
             The segments; none if the log ends before its start offset.
         """
-        stop, losses, epochs = self._stop, self._losses, self._epochs
-        end_offset_max = _OFFSET_MAX if stop.extent is None else stop.extent.end_offset
+        last_shutdown, losses, epochs = self._last_shutdown, self._losses, self._epochs
+        end_offset_max = (
+            _OFFSET_MAX if last_shutdown.extent is None else last_shutdown.extent.end_offset
+        )
         self._was_clean = self._was_clean and find_clean_end(
             segments[-1], end_offset_max, gaps_allowed=self._config.may_have_gaps
         )
@@ -205,7 +218,7 @@ class _LogLoader:
                 self._directory,
                 self._name,
                 self._config,
-                stop.recovery_point,
+                last_shutdown.recovery_point,
                 losses,
                 self._now_ms,
             )
@@ -213,19 +226,19 @@ class _LogLoader:
         elif epochs is None:
             epochs = epochs_of_batches(segments)
         end_offset = segments[-1].end_offset
-        if end_offset < stop.start_offset:
+        if end_offset < last_shutdown.start_offset:
             self._remove_all(segments)
             return []
-        if end_offset < stop.recovery_point:
-            losses.note_end(segments, stop.recovery_point, self._next)
+        if end_offset < last_shutdown.recovery_point:
+            losses.note_end(segments, last_shutdown.recovery_point, self._next)
         losses.check()
-        epoch = stop.extent.leader_epoch if stop.extent is not None else 0
+        epoch = last_shutdown.extent.leader_epoch if last_shutdown.extent is not None else 0
         if not self._was_clean or losses.count:
             assign_next_epoch(self._directory, epochs, end_offset, epoch)
         elif epochs.latest < epoch:
             epochs.assign(epoch, end_offset)
         self._epochs = epochs
-        if end_offset < stop.recovery_point:
+        if end_offset < last_shutdown.recovery_point:
             segments = self._fill_end(segments)
         if self._was_clean:
             self._producers = producers_at(
@@ -233,13 +246,13 @@ class _LogLoader:
                 snapshots,
                 segments,
                 segments[-1].end_offset,
-                may_have_none=stop.extent is None,
+                may_have_none=last_shutdown.extent is None,
             )
         return segments
 
     @property
     def _next(self) -> str:
-        return f"the next record gets offset {self._stop.recovery_point}"
+        return f"the next record gets offset {self._last_shutdown.recovery_point}"
 
     def _fill_end(self, segments: list[Segment]) -> list[Segment]:
         """Return the segments with an empty one that extends the log to where it had ended."""
@@ -247,37 +260,39 @@ class _LogLoader:
         truncate_segment(last, last.end_offset, last.size)
         last.finish()
         last.save_indexes()
-        filling = self._fill(last.end_offset, self._stop.recovery_point)
+        filling = self._fill(last.end_offset, self._last_shutdown.recovery_point)
         for each in (last, *filling[:-1]):
             each.release()
         return [*(segments if last.size else segments[:-1]), *filling]
 
     def _remove_all(self, segments: list[Segment]) -> None:
         """Remove all segments of a log that ends before its start: all its records are deleted."""
-        stop, end_offset = self._stop, segments[-1].end_offset
+        last_shutdown, end_offset = self._last_shutdown, segments[-1].end_offset
         logger.warning(
             "%s: the log ends at %d, before its start offset %d; it starts again there",
             self._name,
             end_offset,
-            stop.start_offset,
+            last_shutdown.start_offset,
         )
         self._note_all_missing(f"{segments[-1].name('log')} ends at offset {end_offset}")
         remove_segments(self._directory, segments[::-1])
 
     def _note_all_missing(self, where: str) -> None:
-        stop = self._stop
-        if stop.start_offset < stop.recovery_point and not self._losses.count:
-            size = None if stop.extent is None else stop.extent.size
-            self._losses.note(stop.start_offset, stop.recovery_point, size, where, self._next)
+        last_shutdown = self._last_shutdown
+        if last_shutdown.start_offset < last_shutdown.recovery_point and not self._losses.count:
+            size = None if last_shutdown.extent is None else last_shutdown.extent.size
+            self._losses.note(
+                last_shutdown.start_offset, last_shutdown.recovery_point, size, where, self._next
+            )
         self._losses.check()
 
     def _start_empty(self) -> tuple[list[Segment], LeaderEpochs]:
         """Create an empty log that starts where the previous one ended."""
-        stop, epochs = self._stop, self._epochs or LeaderEpochs()
+        last_shutdown, epochs = self._last_shutdown, self._epochs or LeaderEpochs()
         self._note_all_missing("the folder has no segment")
-        start_offset = max(stop.start_offset, stop.recovery_point)
+        start_offset = max(last_shutdown.start_offset, last_shutdown.recovery_point)
         segments = [Segment.create(self._directory, start_offset, self._now_ms)]
-        epoch = stop.extent.leader_epoch if stop.extent is not None else 0
-        if self._losses.count or (stop.extent is not None and max(start_offset, epoch)):
+        epoch = last_shutdown.extent.leader_epoch if last_shutdown.extent is not None else 0
+        if self._losses.count or (last_shutdown.extent is not None and max(start_offset, epoch)):
             assign_next_epoch(self._directory, epochs, start_offset, epoch)
         return segments, epochs
