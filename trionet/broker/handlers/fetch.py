@@ -94,7 +94,7 @@ async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> Fetc
         # Converting takes time: do not hold a handler.
         broker.nursery.start_soon(fetch.respond_later, name="fetch-convert")
         return None
-    if fetch.cold_partitions:
+    if fetch.is_cold:
         await fetch.finish_reading()
     return fetch.response()
 
@@ -110,167 +110,31 @@ class _PartialResponse:
         self.leaders = leaders
 
 
-class _Fetch:
-    """One call: what it has read so far, and the delayed operation if it waits for more.
+class _Reader:
+    """Reads partitions once, within the limits of a request.
 
     Attributes:
+        results: the partitions of the response, in the order in which they were read.
+        size: the bytes of all records in them.
+        has_error: a partition has an error.
         cold_partitions: partitions whose records are not in the page cache, with their logs.
     """
 
-    __slots__ = (
-        "_broker",
-        "_bytes",
-        "_bytes_missing",
-        "_call",
-        "_context",
-        "_has_error",
-        "_request",
-        "_results",
-        "cold_partitions",
-    )
+    __slots__ = ("_broker", "_call", "_request", "cold_partitions", "has_error", "results", "size")
 
-    def __init__(
-        self, broker: BrokerState, request: FetchRequest, call: Call, context: FetchContext
-    ) -> None:
+    def __init__(self, broker: BrokerState, request: FetchRequest, call: Call) -> None:
         self._broker = broker
         self._request = request
         self._call = call
-        self._context = context
-        self._results: dict[FetchedPartition, PartitionData] = {}
-        self._bytes = 0
-        self._has_error = False
-        self._bytes_missing = 0
+        self.results: dict[FetchedPartition, PartitionData] = {}
+        self.size = 0
+        self.has_error = False
         self.cold_partitions: list[tuple[FetchedPartition, Log]] = []
 
-    @property
-    def must_wait(self) -> bool:
-        """Whether there are no errors, and fewer bytes than the client waits for."""
-        if self._has_error or self.cold_partitions or self._request.max_wait_ms <= 0:
-            return False
-        self._bytes_missing = self._request.min_bytes - self._bytes
-        return self._bytes_missing > 0 and bool(self._context.partitions)
-
-    @property
-    def is_long(self) -> bool:
-        return len(self._context.partitions) > QUICK_PARTITIONS and not self._call.wants_lists
-
-    def logs(self) -> list[Log]:
-        return [
-            log
-            for partition in self._context.partitions
-            if (log := self._broker.get_log(*partition.key)) is not None
-        ]
-
-    def wait(self) -> None:
-        """Wait for data, or for ``max_wait_ms``.
-
-        Until then, it holds nothing that is read again later: buffers, files, the frame.
-        """
-        self._results = {}
-        self._call.request.payload = b""
-        deadline = trio.current_time() + self._request.max_wait_ms / 1000
-        self._broker.purgatory.add(self, self.logs(), deadline)
-
-    # The delayed operation (Kafka: DelayedFetch).
-
-    @property
-    def is_abandoned(self) -> bool:
-        return not self._call.request.channel.is_open
-
-    def is_satisfied_by(self, amount: int) -> bool:
-        self._bytes_missing -= amount
-        return self._bytes_missing <= 0
-
-    def complete(self) -> None:
-        if not self._call.request.channel.is_open:
-            self._call.abandon()
-            return
-        if self.is_long:
-            self._call.takes_long(self.read_and_respond)
-            return
-        try:
-            self.read()
-            if self.cold_partitions or self._call.version < BATCHES_SINCE:
-                self._broker.nursery.start_soon(self.respond_later)
-            else:
-                self._call.respond(self.response())
-        except Exception as error:  # boundary: one call, completed in the task of another
-            self._call.fail(error)
-
-    async def respond_later(self) -> None:
-        """Finish reading and respond, in a task of its own."""
-        try:
-            await self.finish_reading()
-            self._call.respond(self.response())
-        except Exception as error:  # boundary: one call, in a task of its own
-            self._call.fail(error)
-
-    # Reading.
-
-    def read(self) -> None:
-        """Read every partition once, in order, within the limits of the request."""
-        self._begin()
-        self._read_some(self._context.partitions)
-
-    async def read_in_steps(self) -> FetchResponse | None:
-        """As :meth:`read`, for many partitions: the response, or None if it waits for data."""
-        await self._read_paused()
-        for _ in range(READS_MAX):
-            if not self.must_wait:
-                break
-            changed = self._forget_changed()
-            if len(changed) > READ_AT_ONCE:
-                await self._read_some_paused(changed)
-                continue
-            self._read_some(changed)
-            if self.must_wait:
-                # Nothing can have been appended since: there was no pause.
-                self.wait()
-                return None
-        return await self._respond_paused()
-
-    def _forget_changed(self) -> list[FetchedPartition]:
-        """The partitions that have changed since they were read, to be read again.
-
-        During pauses, the fetch is not registered for appends.
-        """
-        changed = [each for each, data in self._results.items() if self._has_changed(each, data)]
-        for partition in changed:
-            self._bytes -= len(self._results[partition].records or b"")
-        return changed
-
-    def _has_changed(self, partition: FetchedPartition, data: PartitionData) -> bool:
-        log = self._broker.get_log(*partition.key)
-        return (
-            log is None
-            or log.leader_id != self._broker.node_id
-            or log.high_watermark != data.high_watermark
-            or log.start_offset != data.log_start_offset
-        )
-
-    async def read_and_respond(self) -> FetchResponse:
-        """Read many partitions and respond, when there is data or no time left."""
-        await self._read_paused()
-        return await self._respond_paused()
-
-    async def _read_paused(self) -> None:
-        self._begin()
-        await self._read_some_paused(self._context.partitions)
-
-    async def _read_some_paused(self, partitions: list[FetchedPartition]) -> None:
-        for start in range(0, len(partitions), READ_AT_ONCE):
-            self._read_some(partitions[start : start + READ_AT_ONCE])
-            await self._call.pause()
-
-    def _begin(self) -> None:
-        self._results = {}
-        self._bytes = 0
-        self._has_error = False
-        self.cold_partitions = []
-
-    def _read_some(self, partitions: list[FetchedPartition]) -> None:
+    def read(self, partitions: list[FetchedPartition]) -> None:
+        """Read partitions, in order."""
         for partition in partitions:
-            data = self._results[partition] = _partition_data(partition.key[1])
+            data = self.results[partition] = _partition_data(partition.key[1])
             try:
                 topic, index = partition.key
                 log = self._broker.find_log(topic, index, partition.current_leader_epoch)
@@ -282,7 +146,7 @@ class _Fetch:
             except ApiError as error:
                 self._fail(partition, error.error_code)
 
-    async def finish_reading(self) -> None:
+    async def finish(self) -> None:
         """Read what is not in the page cache, and convert batches for old clients."""
         if self.cold_partitions:
             await self._read_cold_partitions()
@@ -292,7 +156,7 @@ class _Fetch:
     async def _read_cold_partitions(self) -> None:
         """Read what is not in the page cache, in a thread."""
         for partition, log in self.cold_partitions:
-            data = self._results[partition]
+            data = self.results[partition]
             # Again, so that the offsets and the records in the response are of the same time.
             self._describe(log, data)
             try:
@@ -302,7 +166,7 @@ class _Fetch:
                             log.read_warm,
                             partition.fetch_offset,
                             self._limit(partition),
-                            not self._bytes or self._call.version < WHOLE_MESSAGE_SINCE,
+                            not self.size or self._call.version < WHOLE_MESSAGE_SINCE,
                             self._up_to(data),
                         )
                     )
@@ -310,12 +174,12 @@ class _Fetch:
                 self._fail(partition, error.error_code)
                 continue
             data.records = read.records
-            self._bytes += len(read.records)
+            self.size += len(read.records)
 
     async def _convert(self) -> None:
         """Replace batches by messages (Kafka: KafkaApis.maybeConvertFetchedData)."""
-        self._bytes = 0
-        for partition, data in self._results.items():
+        self.size = 0
+        for partition, data in self.results.items():
             if not data.records:
                 continue
             try:
@@ -323,12 +187,12 @@ class _Fetch:
             except ApiError as error:
                 self._fail(partition, error.error_code)
                 continue
-            self._bytes += len(data.records)
+            self.size += len(data.records)
 
     async def _messages(self, partition: FetchedPartition, data: PartitionData) -> bytes:
         version = self._call.version
         limit = self._limit(partition)
-        if limit <= 0 and self._bytes:
+        if limit <= 0 and self.size:
             return b""
         records = cast("FileRange | bytes", data.records)
         while len(records):
@@ -352,8 +216,8 @@ class _Fetch:
         return b""
 
     def _fail(self, partition: FetchedPartition, error_code: int) -> None:
-        self._has_error = self._call.has_errors = True
-        self._results[partition] = PartitionData(
+        self.has_error = self._call.has_errors = True
+        self.results[partition] = PartitionData(
             partition_index=partition.key[1],
             error_code=error_code_for(self._call, error_code),
             high_watermark=-1,
@@ -378,22 +242,22 @@ class _Fetch:
     def _read(self, partition: FetchedPartition, log: Log, data: PartitionData) -> None:
         self._describe(log, data)
         limit = self._limit(partition)
-        if limit <= 0 and self._bytes:
+        if limit <= 0 and self.size:
             return
         read = log.read_cached(
             partition.fetch_offset,
             limit,
-            min_one_message=not self._bytes or self._call.version < WHOLE_MESSAGE_SINCE,
+            min_one_message=not self.size or self._call.version < WHOLE_MESSAGE_SINCE,
             up_to=self._up_to(data),
         )
         if read is None:
             self.cold_partitions.append((partition, log))
             return
         data.records = _copy_if_small(read.records)
-        self._bytes += len(read.records)
+        self.size += len(read.records)
 
     def _limit(self, partition: FetchedPartition) -> int:
-        left = min(self._request.max_bytes, self._broker.fetch_bytes_max) - self._bytes
+        left = min(self._request.max_bytes, self._broker.fetch_bytes_max) - self.size
         return max(0, min(left, partition.max_bytes))
 
     def _up_to(self, data: PartitionData) -> int:
@@ -401,28 +265,176 @@ class _Fetch:
             return data.last_stable_offset
         return data.high_watermark
 
+
+class _Fetch:
+    """One call: what it has read so far, and the delayed operation if it waits for more."""
+
+    __slots__ = ("_broker", "_bytes_missing", "_call", "_context", "_reader", "_request")
+
+    def __init__(
+        self, broker: BrokerState, request: FetchRequest, call: Call, context: FetchContext
+    ) -> None:
+        self._broker = broker
+        self._request = request
+        self._call = call
+        self._context = context
+        self._reader = _Reader(broker, request, call)
+        self._bytes_missing = 0
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether there are no errors, and fewer bytes than the client waits for."""
+        reader, request = self._reader, self._request
+        if reader.has_error or reader.cold_partitions or request.max_wait_ms <= 0:
+            return False
+        self._bytes_missing = request.min_bytes - reader.size
+        return self._bytes_missing > 0 and bool(self._context.partitions)
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether records that it has to read are not in the page cache."""
+        return bool(self._reader.cold_partitions)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it has to be served in steps."""
+        return len(self._context.partitions) > QUICK_PARTITIONS and not self._call.wants_lists
+
+    def wait(self) -> None:
+        """Wait for data, or for ``max_wait_ms``.
+
+        Until then, it holds nothing that is read again later: buffers, files, the frame.
+        """
+        self._reader = self._new_reader()
+        self._call.request.payload = b""
+        deadline = trio.current_time() + self._request.max_wait_ms / 1000
+        logs = [
+            log
+            for partition in self._context.partitions
+            if (log := self._broker.get_log(*partition.key)) is not None
+        ]
+        self._broker.purgatory.add(self, logs, deadline)
+
+    # The delayed operation (Kafka: DelayedFetch).
+
+    @property
+    def is_abandoned(self) -> bool:
+        return not self._call.request.channel.is_open
+
+    def is_satisfied_by(self, amount: int) -> bool:
+        self._bytes_missing -= amount
+        return self._bytes_missing <= 0
+
+    def complete(self) -> None:
+        if not self._call.request.channel.is_open:
+            self._call.abandon()
+            return
+        if self.is_long:
+            self._call.takes_long(self.read_and_respond)
+            return
+        try:
+            self.read()
+            if self._reader.cold_partitions or self._call.version < BATCHES_SINCE:
+                self._broker.nursery.start_soon(self.respond_later)
+            else:
+                self._call.respond(self.response())
+        except Exception as error:  # boundary: one call, completed in the task of another
+            self._call.fail(error)
+
+    async def respond_later(self) -> None:
+        """Finish reading and respond, in a task of its own."""
+        try:
+            await self._reader.finish()
+            self._call.respond(self.response())
+        except Exception as error:  # boundary: one call, in a task of its own
+            self._call.fail(error)
+
+    # Reading.
+
+    def _new_reader(self) -> _Reader:
+        return _Reader(self._broker, self._request, self._call)
+
+    def read(self) -> None:
+        """Read every partition once, in order, within the limits of the request."""
+        self._reader = self._new_reader()
+        self._reader.read(self._context.partitions)
+
+    async def finish_reading(self) -> None:
+        """Read what is not in the page cache, and convert batches for old clients."""
+        await self._reader.finish()
+
+    async def read_in_steps(self) -> FetchResponse | None:
+        """As :meth:`read`, for many partitions: the response, or None if it waits for data."""
+        await self._read_paused(self._context.partitions)
+        for _ in range(READS_MAX):
+            if not self.must_wait:
+                break
+            changed = self._forget_changed()
+            if len(changed) > READ_AT_ONCE:
+                await self._read_paused(changed)
+                continue
+            self._reader.read(changed)
+            if self.must_wait:
+                # Nothing can have been appended since: there was no pause.
+                self.wait()
+                return None
+        return await self._respond_paused()
+
+    async def read_and_respond(self) -> FetchResponse:
+        """Read many partitions and respond, when there is data or no time left."""
+        self._reader = self._new_reader()
+        await self._read_paused(self._context.partitions)
+        return await self._respond_paused()
+
+    async def _read_paused(self, partitions: list[FetchedPartition]) -> None:
+        for start in range(0, len(partitions), READ_AT_ONCE):
+            self._reader.read(partitions[start : start + READ_AT_ONCE])
+            await self._call.pause()
+
+    def _forget_changed(self) -> list[FetchedPartition]:
+        """The partitions that have changed since they were read, to be read again.
+
+        During pauses, the fetch is not registered for appends.
+        """
+        reader = self._reader
+        changed = [each for each, data in reader.results.items() if self._has_changed(each, data)]
+        for partition in changed:
+            reader.size -= len(reader.results[partition].records or b"")
+        return changed
+
+    def _has_changed(self, partition: FetchedPartition, data: PartitionData) -> bool:
+        log = self._broker.get_log(*partition.key)
+        return (
+            log is None
+            or log.leader_id != self._broker.node_id
+            or log.high_watermark != data.high_watermark
+            or log.start_offset != data.log_start_offset
+        )
+
     # Responding.
 
     def response(self) -> FetchResponse:
         """The response to what was read."""
         partial_response = self._begin_response()
-        results, self._results = self._results, {}
-        self._add(results, partial_response)
+        self._add(self._take_results(), partial_response)
         return _finished(partial_response)
 
     async def _respond_paused(self) -> FetchResponse:
-        await self.finish_reading()
+        await self._reader.finish()
         partial_response = self._begin_response()
-        results, self._results = self._results, {}
-        left = iter(results.items())
+        left = iter(self._take_results().items())
         while some := dict(islice(left, READ_AT_ONCE)):
             self._add(some, partial_response)
             await self._call.pause()
         return _finished(partial_response)
 
+    def _take_results(self) -> dict[FetchedPartition, PartitionData]:
+        results, self._reader.results = self._reader.results, {}
+        return results
+
     def _begin_response(self) -> _PartialResponse:
         leaders = None
-        if self._has_error and has_current_leader(self._call):
+        if self._reader.has_error and has_current_leader(self._call):
             leaders = CurrentLeaders(self._broker, self._call)
         return _PartialResponse(self._context.session_id, leaders)
 
