@@ -13,10 +13,10 @@ from trionet.broker.log import (
     MemoryDirectory,
     OffsetAndTimestamp,
 )
-from trionet.protocol.records.batch import CRC_START, read_header
-from trionet.protocol.records.crc32c import crc32c
-from trionet.protocol.records.records import encode_batch
-from trionet.protocol.records.types import NewRecord
+from trionet.protocol.records._batch import CRC_START, read_header
+from trionet.protocol.records._crc32c import crc32c
+from trionet.protocol.records._records import encode_batch
+from trionet.protocol.records._types import NewRecord
 
 NOW = 5_000
 

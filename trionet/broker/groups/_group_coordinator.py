@@ -1,0 +1,479 @@
+"""The group coordinator of a node: routes calls to groups, runs their timers, stores their state.
+
+(Kafka: GroupCoordinatorService.) The problem: joins and syncs wait for other members and for the
+database, sometimes for minutes, and must neither hold a handler nor lose a response.
+
+The choice: :class:`Group` is a pure state machine, and every call changes it at once. Afterwards
+:meth:`GroupCoordinator._settle` acts on what the group has decided: it sends the responses in its
+outbox, queues what has to be stored, and schedules its next timeout. Nothing here waits. A task per
+group was refused: its inbox would be another place where calls wait, and idle groups would cost
+tasks. One heap of timeouts serves all groups.
+
+Each node of a cluster coordinates the groups whose partition of ``__consumer_offsets`` it leads, and
+returns NOT_COORDINATOR for the others. When a partition gets another leader, its groups move as if
+they were read from that topic: waiting calls fail, members have their session timeout to send a
+heartbeat, and a rebalance in progress starts again.
+
+Think again for groups of other protocols (KIP-848, KIP-932): they would stand beside
+:class:`Group`, with the same offsets.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import math
+import random
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from ...net._network import SYSTEM
+from ...protocol import error_codes
+from ._committed_offsets import CommittedOffset, Partition, expired
+from ._group import Group
+from ._group_record import record_bytes
+from ._group_state import GroupSettings, GroupState
+from ._group_store import (
+    GroupStore,
+    put_group,
+    put_offsets,
+    remove_group,
+    remove_offsets,
+)
+from ._member import Caller, Join
+from ._responses import JoinGroupResult, SyncGroupResult
+from ._stored_group import inherited, restored, snapshot
+from ._subscribed_topics import subscribed_topics
+
+if TYPE_CHECKING:
+    from ..config._broker_config import BrokerConfig
+    from ..storage._database import DatabaseError
+
+
+logger = logging.getLogger("trionet.broker")
+
+
+class GroupCoordinator:
+    """The groups of a node and their offsets.
+
+    Args:
+        config: the node's settings.
+        store: stores the groups.
+        now_ms: returns the time in ms since the epoch.
+        coordinates: whether this node is the coordinator of a group; None: it coordinates all.
+        rng: generates member ids.
+        record_bytes_max: returns the limit of a stored group's size, by the current settings; by
+            default ``message.max.bytes`` of ``config``.
+
+    Attributes:
+        groups: the groups by id.
+        offsets: the committed offsets.
+        on_change: called after a group or its offsets may have changed; for tests.
+    """
+
+    def __init__(
+        self,
+        config: BrokerConfig,
+        store: GroupStore,
+        now_ms: Callable[[], int],
+        coordinates: Callable[[str], bool] | None = None,
+        rng: random.Random = SYSTEM.chance,
+        record_bytes_max: Callable[[], int] | None = None,
+    ) -> None:
+        self.groups: dict[str, Group] = {}
+        self.offsets = store.offsets
+        self.on_change: Callable[[], None] = _do_nothing
+        self._store = store
+        self._commits = store.commits
+        self._now_ms = now_ms
+        self._coordinates = coordinates
+        self._record_bytes_max = record_bytes_max or partial(config.integer, "message.max.bytes")
+        self._settings = GroupSettings(
+            initial_delay=config.integer("group.initial.rebalance.delay.ms") / 1000,
+            members_max=config.integer("group.max.size"),
+            make_member_id=lambda prefix: (
+                f"{prefix}-{uuid.UUID(bytes=rng.randbytes(16), version=4)}"
+            ),
+        )
+        self._session_ms = (
+            config.integer("group.min.session.timeout.ms"),
+            config.integer("group.max.session.timeout.ms"),
+        )
+        self._wakeups: list[tuple[float, str]] = []
+        self._scheduled: dict[str, float] = {}
+        self._waiting: set[str] = set()
+        self._sleep = trio.CancelScope()
+        self._is_closed = False
+
+    @property
+    def _closed_error(self) -> int:
+        return error_codes.COORDINATOR_NOT_AVAILABLE if self._is_closed else error_codes.NONE
+
+    def coordinator_error(self, group_id: str) -> int:
+        """NOT_COORDINATOR if another node coordinates the group, else NONE."""
+        if self._coordinates is None or self._coordinates(group_id):
+            return error_codes.NONE
+        return error_codes.NOT_COORDINATOR
+
+    async def load(self) -> None:
+        """Load groups and offsets; members have their session timeout to send a heartbeat.
+
+        Raises:
+            DatabaseError: the database cannot be read.
+        """
+        groups, offsets = await self._store.load()
+        now = trio.current_time()
+        for stored in groups:
+            if self.coordinator_error(stored.id):
+                continue
+            group = self.groups[stored.id] = restored(stored, self._settings, now)
+            group.changed_at = now - max(self._now_ms() - stored.changed_at_ms, 0) / 1000
+            self._schedule(group)
+        for group_id, each in offsets.items():
+            self.offsets.put(group_id, each)
+            # A group that never had members has only its offsets stored.
+            if group_id not in self.groups and not self.coordinator_error(group_id):
+                self.groups[group_id] = Group(group_id, self._settings, now)
+
+    async def run(self) -> None:
+        """Run the timeouts of the groups until cancelled; run the store concurrently."""
+        wakes = self._wakeups
+        while True:
+            now = trio.current_time()
+            due = []
+            while wakes and wakes[0][0] <= now:
+                due.append(heapq.heappop(wakes))
+            for at, group_id in due:
+                if self._scheduled.get(group_id) == at:
+                    del self._scheduled[group_id]
+                    group = self.groups[group_id]
+                    group.expire(now)
+                    self._settle(group)
+            self._sleep = trio.CancelScope(deadline=wakes[0][0] if wakes else math.inf)
+            with self._sleep:
+                await trio.sleep_forever()
+
+    # Moving groups between nodes.
+
+    def hand_over(self, coordinator_of: Callable[[str], GroupCoordinator | None]) -> None:
+        """Move groups to the nodes that coordinate them now.
+
+        Groups without a coordinator stay here, unserved, until there is one. Their timeouts are
+        suspended, because their members cannot send heartbeats.
+        """
+        for group in list(self.groups.values()):
+            new = coordinator_of(group.id)
+            if group.state is GroupState.DEAD or (new is self and group.id not in self._waiting):
+                continue
+            group.fail_waiting(error_codes.NOT_COORDINATOR)
+            self._send_responses(group)
+            self._scheduled.pop(group.id, None)
+            if new is None:
+                self._waiting.add(group.id)
+            else:
+                self._waiting.discard(group.id)
+                del self.groups[group.id]
+                new.take_over(group)
+
+    def take_over(self, old: Group) -> None:
+        """Take over a group of another node."""
+        now = trio.current_time()
+        changed_at_ms = self._now_ms() - round(max(now - old.changed_at, 0) * 1000)
+        group = inherited(old, self._settings, changed_at_ms, now)
+        self.groups[group.id] = group
+        self._settle(group)
+
+    # Members.
+
+    def join(self, group_id: str, join: Join, reply: Callable[[JoinGroupResult], None]) -> None:
+        """Handle a JoinGroup; ``reply`` is called with the result, now or later."""
+        error_code = (
+            self._closed_error
+            or self.coordinator_error(group_id)
+            or self._check_join(group_id, join)
+        )
+        if error_code:
+            reply(JoinGroupResult(join.member_id, error_code))
+            return
+        now = trio.current_time()
+        group = self.groups.get(group_id)
+        if group is None:
+            group = self.groups[group_id] = Group(group_id, self._settings, now)
+        group.join(join, reply, now)
+        self._settle(group)
+
+    def _check_join(self, group_id: str, join: Join) -> int:
+        lowest, highest = self._session_ms
+        if not group_id:
+            return error_codes.INVALID_GROUP_ID
+        if not lowest <= round(join.session_seconds * 1000) <= highest:
+            return error_codes.INVALID_SESSION_TIMEOUT
+        if join.member_id and group_id not in self.groups:
+            return error_codes.UNKNOWN_MEMBER_ID
+        return error_codes.NONE
+
+    def sync(
+        self,
+        group_id: str,
+        caller: Caller,
+        protocol: tuple[str | None, str | None],
+        assignments: Mapping[str, bytes],
+        reply: Callable[[SyncGroupResult], None],
+    ) -> None:
+        """Handle a SyncGroup; ``reply`` is called with the result, now or later."""
+        group = self._group_with_members(group_id)
+        if group is None or self._is_closed:
+            reply(SyncGroupResult(self._closed_error or self._missing_group_error(group_id)))
+            return
+        group.sync(caller, assignments, reply, trio.current_time(), protocol)
+        self._settle(group)
+
+    def heartbeat(self, group_id: str, caller: Caller) -> int:
+        """Handle a Heartbeat; returns its error code."""
+        group = self._group_with_members(group_id)
+        if group is None:
+            return self._missing_group_error(group_id)
+        error_code = group.heartbeat(caller, trio.current_time())
+        self._settle(group)
+        return error_code
+
+    def leave(self, group_id: str, leaving: Sequence[tuple[str, str | None]]) -> list[int]:
+        """Handle a LeaveGroup of members by id and instance id; returns the error code of each."""
+        group = self._group_with_members(group_id)
+        if group is None:
+            return [self._missing_group_error(group_id)] * len(leaving)
+        codes = group.leave(leaving, trio.current_time())
+        self._settle(group)
+        return codes
+
+    def expire_members(self, group_id: str, member_ids: Iterable[str] | None = None) -> None:
+        """Expire the sessions of some or all members of a group, as if they had sent no heartbeats.
+
+        Members that wait for a response do not expire.
+        """
+        group = self.groups[group_id]
+        now = trio.current_time()
+        for member in group.members:
+            if member_ids is None or member.id in member_ids:
+                member.expires_at = now
+        group.expire(now)
+        self._settle(group)
+
+    def fail_waiting(self, group_id: str, error_code: int) -> None:
+        """Fail the waiting calls of a group with an error, as when its coordinator moves."""
+        group = self.groups[group_id]
+        group.fail_waiting(error_code)
+        self._send_responses(group)
+
+    def _group_with_members(self, group_id: str) -> Group | None:
+        """The group if it can have members here; the group without a name has only offsets."""
+        return (
+            self.groups.get(group_id) if group_id and not self.coordinator_error(group_id) else None
+        )
+
+    def _missing_group_error(self, group_id: str) -> int:
+        """The error code for members of a group that is not here."""
+        if not group_id:
+            return error_codes.INVALID_GROUP_ID
+        return self.coordinator_error(group_id) or error_codes.UNKNOWN_MEMBER_ID
+
+    # Offsets.
+
+    def commit(
+        self,
+        group_id: str,
+        caller: Caller,
+        offsets: Mapping[Partition, CommittedOffset],
+        done: Callable[[int], None],
+        *,
+        missing: int = error_codes.ILLEGAL_GENERATION,
+    ) -> None:
+        """Handle an OffsetCommit; ``done`` is called with the error code when it is stored or rejected.
+
+        A commit with a generation of a group that does not exist gets the error ``missing``.
+        """
+        error_code = self.coordinator_error(group_id) or self._check_commit(
+            group_id, caller, missing
+        )
+        if error_code or not offsets:
+            done(error_code)
+            return
+
+        def stored(error: DatabaseError | None) -> None:
+            self._commits[group_id] -= 1
+            if not self._commits[group_id]:
+                del self._commits[group_id]
+            if error is None:
+                self.offsets.put(group_id, offsets)
+            self.on_change()
+            done(_storage_error(error))
+
+        self._commits[group_id] += 1
+        self._store.write(put_offsets(group_id, offsets), stored)
+
+    def _check_commit(self, group_id: str, caller: Caller, missing: int) -> int:
+        now = trio.current_time()
+        group = self.groups.get(group_id)
+        if group is None:
+            if caller.generation >= 0:
+                return missing
+            # A consumer that assigns its partitions itself creates the group by committing.
+            self.groups[group_id] = Group(group_id, self._settings, now)
+            return error_codes.NONE
+        error_code = group.check_commit(caller, now)
+        self._settle(group)
+        return error_code
+
+    def delete_offsets(
+        self, group_id: str, partitions: Iterable[Partition], done: Callable[[int], None]
+    ) -> None:
+        """Delete some offsets of a group; ``done`` is called with the error code."""
+        dropped = list(partitions)
+
+        def stored(error: DatabaseError | None) -> None:
+            if error is None:
+                self.offsets.remove(group_id, dropped)
+            self.on_change()
+            done(_storage_error(error))
+
+        self._store.write(remove_offsets(group_id, dropped), stored)
+
+    # Groups.
+
+    def delete(self, group_id: str, done: Callable[[int], None]) -> None:
+        """Delete an empty group and its offsets; ``done`` is called with the error code."""
+        if self.coordinator_error(group_id):
+            done(error_codes.NOT_COORDINATOR)
+            return
+        group = self.groups.get(group_id)
+        if group is None or group.state is GroupState.DEAD:
+            done(error_codes.GROUP_ID_NOT_FOUND)
+            return
+        if group.state is not GroupState.EMPTY:
+            done(error_codes.NON_EMPTY_GROUP)
+            return
+
+        self._delete(group, done)
+
+    def _delete(self, group: Group, done: Callable[[int], None]) -> None:
+        # Dead from here on: joins and commits get a retriable error until it is deleted.
+        group.state = GroupState.DEAD
+
+        def stored(error: DatabaseError | None) -> None:
+            if error is None:
+                self.offsets.remove_group(group.id)
+                if self.groups.get(group.id) is group:  # else a new one was moved here meanwhile
+                    del self.groups[group.id]
+                    self._scheduled.pop(group.id, None)
+            else:
+                group.state = GroupState.EMPTY
+            self.on_change()
+            done(_storage_error(error))
+
+        self._store.write(remove_group(group.id), stored)
+
+    def expire_offsets(self, retention_ms: int) -> None:
+        """Delete expired offsets, and empty groups without offsets.
+
+        (KIP-211; Kafka: cleanupExpiredOffsets.)
+        """
+        now_ms = self._now_ms()
+        for group in list(self.groups.values()):
+            if self._commits[group.id] or group.state is GroupState.DEAD:
+                continue  # its offsets are about to change
+            if group.id in self._waiting:
+                continue
+            offsets = self.offsets.of(group.id)
+            is_empty = group.state is GroupState.EMPTY
+            is_stable = group.state is GroupState.STABLE
+            empty_since_ms = None
+            if is_empty and group.protocol_type is not None:
+                empty_since_ms = now_ms - int((trio.current_time() - group.changed_at) * 1000)
+            due = expired(
+                offsets,
+                now_ms,
+                retention_ms,
+                empty_since_ms=empty_since_ms,
+                # During a rebalance, the subscriptions may change.
+                in_use=subscribed_topics(group) if is_empty or is_stable else None,
+            )
+            if is_empty and len(due) == len(offsets) and not group.pending:
+                self._delete(group, _ignore_error)
+            elif due:
+                self.delete_offsets(group.id, due, _ignore_error)
+
+    def close(self) -> None:
+        """Fail all calls that wait, now or later, with COORDINATOR_NOT_AVAILABLE."""
+        self._is_closed = True
+        for group in self.groups.values():
+            group.fail_waiting(error_codes.COORDINATOR_NOT_AVAILABLE)
+            self._send_responses(group)
+
+    async def flush(self) -> None:
+        """Wait until everything decided so far is stored, or has failed to be."""
+        await self._store.flush()
+
+    # Acting on a group's decisions, after each call.
+
+    def _send_responses(self, group: Group) -> None:
+        while group.outbox:
+            outbox, group.outbox = group.outbox, []
+            for reply, result in outbox:
+                reply(result)  # type: ignore[operator]  # given to join() or sync(), with this type
+        self.on_change()
+
+    def _settle(self, group: Group) -> None:
+        self._send_responses(group)
+        if not group.is_stored:
+            self._store_group(group)
+        self._schedule(group)
+
+    def _store_group(self, group: Group) -> None:
+        note_stored = group.begin_storing()
+        snapshot_now = snapshot(group, self._now_ms())
+
+        def stored(error: DatabaseError | None, error_code: int = error_codes.NONE) -> None:
+            note_stored(error_code or _storage_error(error), trio.current_time())
+            if self.groups.get(group.id) is group:
+                self._settle(group)
+            else:
+                self._send_responses(group)  # moved to another node, which runs its timeouts now
+
+        size, most = record_bytes(snapshot_now), self._record_bytes_max()
+        if size > most:
+            logger.warning(
+                "cannot store the group %r, its members have to join again: their metadata and"
+                " assignments have %d bytes, more than message.max.bytes=%d",
+                group.id,
+                size,
+                most,
+            )
+            stored(None, error_codes.UNKNOWN_SERVER_ERROR)  # as Kafka does
+            return
+        self._store.write(put_group(snapshot_now), stored)
+
+    def _schedule(self, group: Group) -> None:
+        if group.id in self._waiting:
+            return
+        if group.wake_at < self._scheduled.get(group.id, math.inf):
+            self._scheduled[group.id] = group.wake_at
+            heapq.heappush(self._wakeups, (group.wake_at, group.id))
+            if self._wakeups[0] == (group.wake_at, group.id):
+                self._sleep.cancel(reason="a group has an earlier timeout")
+
+
+def _storage_error(error: DatabaseError | None) -> int:
+    # Clients retry this one; consumers do not expect KAFKA_STORAGE_ERROR from a commit.
+    return error_codes.NONE if error is None else error_codes.COORDINATOR_NOT_AVAILABLE
+
+
+def _ignore_error(error_code: int) -> None:
+    """Ignore the result; the store has logged an error."""
+
+
+def _do_nothing() -> None:
+    """The default of :attr:`GroupCoordinator.on_change`."""

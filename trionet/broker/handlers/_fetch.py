@@ -1,0 +1,500 @@
+"""Fetch, versions 0 to 18: reads records from partitions, and waits for them if there are too few.
+
+The problem: most fetches wait, and each waiting one must cost almost nothing; a read must neither
+block the loop nor copy records; and a fetch of thousands of partitions must not hold the loop.
+
+The choice: :class:`_Fetch`, built like Produce, reads in the handler. With less than ``min_bytes`` it
+becomes a delayed operation in the purgatory, for appends or for ``max_wait_ms``; it then holds no
+handler and no buffers, and reads again when it is completed. Records are file ranges, which the
+socket sends by itself. What is not in the page cache is read by a thread first; very many partitions
+are read in steps. A task per waiting fetch was refused: a thousand idle consumers would be a thousand
+tasks, woken for every append.
+
+* The first partition with data returns at least one whole batch, whatever the limits say (KIP-74).
+* Fetch sessions: KIP-227.
+* Versions 0 to 3 get message sets, to which the batches are converted.
+
+Gap: no followers; replica ids other than a consumer's are rejected.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import islice
+from typing import Final, cast
+
+import trio
+
+from ...errors import ApiError
+from ...net.wire._transmission import FileRange
+from ...protocol import api_keys, error_codes
+from ...protocol._wire import new
+from ...protocol.messages.fetch import (
+    FetchableTopicResponse,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+from ..api._call import Call
+from ..api._dispatch import serves
+from ..log import Log
+from ..model._broker_state import BrokerState
+from ..model._fetch_sessions import FetchContext, FetchedPartition
+from ..storage._record_conversion import messages_of
+from ..storage._storage_errors import storage_errors
+from ._current_leader import CurrentLeaders, error_code_for, has_current_leader
+
+READ_COMMITTED: Final = 1
+# Before this version, batches are converted to messages: of format 1, or format 0 up to version 1.
+BATCHES_SINCE: Final = 4
+FORMAT_1_SINCE: Final = 2
+# Before this version, the limit of a partition applies to its messages, which are cut there (KIP-74);
+# a batch is always read whole, to be converted.
+WHOLE_MESSAGE_SINCE: Final = 3
+# Older clients cannot read a topic that is compressed with zstd, and get an error (KIP-110).
+ZSTD_SINCE: Final = 10
+# Ranges up to this size are read and sent together with the rest of the response: one system call to
+# read, instead of one more packet and a system call that costs as much as five.
+COPIED_BYTES_MAX: Final = 16 * 1024
+# A fetch of more partitions is served in steps: each takes 5 µs or more.
+QUICK_PARTITIONS: Final = 400
+# How often a long fetch reads changed partitions again if it still has too few bytes. Then it responds
+# with what it has: waiting would miss what was appended during the last read.
+READS_MAX: Final = 3
+# How many partitions are read, or added to the response, in one step.
+READ_AT_ONCE: Final = 100
+
+
+@serves(api_keys.FETCH, 0, 18, only_responds=True, quick_elements=QUICK_PARTITIONS)
+async def handle(broker: BrokerState, request: FetchRequest, call: Call) -> FetchResponse | None:
+    now = trio.current_time()
+    sessions = broker.fetch_sessions
+    try:
+        if not call.is_long:
+            context = sessions.open(request, call.version, now)
+        else:
+            context = await call.paused(sessions.opening(request, call.version, now))
+    except ApiError as error:
+        call.has_errors = True
+        return FetchResponse(error_code=error.error_code)
+    own_topic = broker.own_topic
+    if own_topic is not None and own_topic.is_read_by(context):
+        call.request.is_left_out = True
+    fetch = _Fetch(broker, request, call, context)
+    if fetch.is_long:
+        call.takes_long(fetch.read_in_steps)
+        return None
+    fetch.read()
+    if fetch.must_wait:
+        fetch.wait()
+        return None
+    if call.version < BATCHES_SINCE:
+        # Converting takes time: do not hold a handler.
+        broker.nursery.start_soon(fetch.respond_later, name="fetch-convert")
+        return None
+    if fetch.is_cold:
+        await fetch.finish_reading()
+    return fetch.response()
+
+
+class _PartialResponse:
+    """A response under construction."""
+
+    __slots__ = ("by_topic", "leaders", "response")
+
+    def __init__(self, session_id: int, leaders: CurrentLeaders | None) -> None:
+        self.response = FetchResponse(session_id=session_id)
+        self.by_topic: dict[str | bytes, FetchableTopicResponse] = {}
+        self.leaders = leaders
+
+
+class _Reader:
+    """Reads partitions once, within the limits of a request.
+
+    Attributes:
+        results: the partitions of the response, in the order in which they were read.
+        size: the bytes of all records in them.
+        has_error: a partition has an error.
+        cold_partitions: partitions whose records are not in the page cache, with their logs.
+    """
+
+    __slots__ = ("_broker", "_call", "_request", "cold_partitions", "has_error", "results", "size")
+
+    def __init__(self, broker: BrokerState, request: FetchRequest, call: Call) -> None:
+        self._broker = broker
+        self._request = request
+        self._call = call
+        self.results: dict[FetchedPartition, PartitionData] = {}
+        self.size = 0
+        self.has_error = False
+        self.cold_partitions: list[tuple[FetchedPartition, Log]] = []
+
+    def read(self, partitions: list[FetchedPartition]) -> None:
+        """Read partitions, in order."""
+        for partition in partitions:
+            data = self.results[partition] = _partition_data(partition.key[1])
+            try:
+                topic, index = partition.key
+                log = self._broker.find_log(topic, index, partition.current_leader_epoch)
+                self._check_replica()
+                if self._call.version < ZSTD_SINCE and log.config.compression_type == "zstd":
+                    raise ApiError(error_codes.UNSUPPORTED_COMPRESSION_TYPE)
+                with storage_errors():
+                    self._read(partition, log, data)
+            except ApiError as error:
+                self._fail(partition, error.error_code)
+
+    async def finish(self) -> None:
+        """Read what is not in the page cache, and convert batches for old clients."""
+        if self.cold_partitions:
+            await self._read_cold_partitions()
+        if self._call.version < BATCHES_SINCE:
+            await self._convert()
+
+    async def _read_cold_partitions(self) -> None:
+        """Read what is not in the page cache, in a thread."""
+        for partition, log in self.cold_partitions:
+            data = self.results[partition]
+            # Again, so that the offsets and the records in the response are of the same time.
+            self._describe(log, data)
+            try:
+                with storage_errors():
+                    read = await log.directory.in_thread(
+                        partial(
+                            log.read_warm,
+                            partition.fetch_offset,
+                            self._limit(partition),
+                            not self.size or self._call.version < WHOLE_MESSAGE_SINCE,
+                            self._up_to(data),
+                        )
+                    )
+            except ApiError as error:
+                self._fail(partition, error.error_code)
+                continue
+            data.records = read.records
+            self.size += len(read.records)
+
+    async def _convert(self) -> None:
+        """Replace batches by messages (Kafka: KafkaApis.maybeConvertFetchedData)."""
+        self.size = 0
+        for partition, data in self.results.items():
+            if not data.records:
+                continue
+            try:
+                data.records = await self._messages(partition, data)
+            except ApiError as error:
+                self._fail(partition, error.error_code)
+                continue
+            self.size += len(data.records)
+
+    async def _messages(self, partition: FetchedPartition, data: PartitionData) -> bytes:
+        version = self._call.version
+        limit = self._limit(partition)
+        if limit <= 0 and self.size:
+            return b""
+        records = cast("FileRange | bytes", data.records)
+        while len(records):
+            converted = await messages_of(
+                records,
+                1 if version >= FORMAT_1_SINCE else 0,
+                partition.fetch_offset,
+                limit,
+                min_one_message=version >= WHOLE_MESSAGE_SINCE,
+            )
+            if converted.messages or converted.next_offset < 0:
+                self._broker.conversions.fetched += converted.record_count
+                return converted.messages
+            # Only transaction markers, which old clients do not know: read what follows them.
+            log = self._broker.find_log(*partition.key)
+            with storage_errors():
+                read = await log.directory.in_thread(
+                    partial(log.read_warm, converted.next_offset, limit, True, self._up_to(data))
+                )
+            records = read.records
+        return b""
+
+    def _fail(self, partition: FetchedPartition, error_code: int) -> None:
+        self.has_error = self._call.has_errors = True
+        self.results[partition] = PartitionData(
+            partition_index=partition.key[1],
+            error_code=error_code_for(self._call, error_code),
+            high_watermark=-1,
+            aborted_transactions=None,
+            records=b"",
+        )
+
+    def _check_replica(self) -> None:
+        request = self._request
+        replica_id = request.replica_id
+        if request.replica_state is not None:
+            replica_id = request.replica_state.replica_id
+        if replica_id >= 0:
+            raise ApiError(error_codes.NOT_LEADER_OR_FOLLOWER, "this broker has no followers")
+
+    def _describe(self, log: Log, data: PartitionData) -> None:
+        data.high_watermark = log.high_watermark
+        data.last_stable_offset = log.last_stable_offset
+        data.log_start_offset = log.start_offset
+        data.aborted_transactions = [] if self._request.isolation_level == READ_COMMITTED else None
+
+    def _read(self, partition: FetchedPartition, log: Log, data: PartitionData) -> None:
+        self._describe(log, data)
+        limit = self._limit(partition)
+        if limit <= 0 and self.size:
+            return
+        read = log.read_cached(
+            partition.fetch_offset,
+            limit,
+            min_one_message=not self.size or self._call.version < WHOLE_MESSAGE_SINCE,
+            up_to=self._up_to(data),
+        )
+        if read is None:
+            self.cold_partitions.append((partition, log))
+            return
+        data.records = _copy_if_small(read.records)
+        self.size += len(read.records)
+
+    def _limit(self, partition: FetchedPartition) -> int:
+        left = min(self._request.max_bytes, self._broker.fetch_bytes_max) - self.size
+        return max(0, min(left, partition.max_bytes))
+
+    def _up_to(self, data: PartitionData) -> int:
+        if self._request.isolation_level == READ_COMMITTED:
+            return data.last_stable_offset
+        return data.high_watermark
+
+
+class _Fetch:
+    """One call: what it has read so far, and the delayed operation if it waits for more."""
+
+    __slots__ = ("_broker", "_bytes_missing", "_call", "_context", "_reader", "_request")
+
+    def __init__(
+        self, broker: BrokerState, request: FetchRequest, call: Call, context: FetchContext
+    ) -> None:
+        self._broker = broker
+        self._request = request
+        self._call = call
+        self._context = context
+        self._reader = _Reader(broker, request, call)
+        self._bytes_missing = 0
+
+    @property
+    def must_wait(self) -> bool:
+        """Whether there are no errors, and fewer bytes than the client waits for."""
+        reader, request = self._reader, self._request
+        if reader.has_error or reader.cold_partitions or request.max_wait_ms <= 0:
+            return False
+        self._bytes_missing = request.min_bytes - reader.size
+        return self._bytes_missing > 0 and bool(self._context.partitions)
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether records that it has to read are not in the page cache."""
+        return bool(self._reader.cold_partitions)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it has to be served in steps."""
+        return len(self._context.partitions) > QUICK_PARTITIONS and not self._call.wants_lists
+
+    def wait(self) -> None:
+        """Wait for data, or for ``max_wait_ms``.
+
+        Until then, it holds nothing that is read again later: buffers, files, the frame.
+        """
+        self._reader = self._new_reader()
+        self._call.request.payload = b""
+        deadline = trio.current_time() + self._request.max_wait_ms / 1000
+        logs = [
+            log
+            for partition in self._context.partitions
+            if (log := self._broker.get_log(*partition.key)) is not None
+        ]
+        self._broker.purgatory.add(self, logs, deadline)
+
+    # The delayed operation (Kafka: DelayedFetch).
+
+    @property
+    def is_abandoned(self) -> bool:
+        return not self._call.request.channel.is_open
+
+    def is_satisfied_by(self, amount: int) -> bool:
+        self._bytes_missing -= amount
+        return self._bytes_missing <= 0
+
+    def complete(self) -> None:
+        if not self._call.request.channel.is_open:
+            self._call.abandon()
+            return
+        if self.is_long:
+            self._call.takes_long(self.read_and_respond)
+            return
+        try:
+            self.read()
+            if self._reader.cold_partitions or self._call.version < BATCHES_SINCE:
+                self._broker.nursery.start_soon(self.respond_later)
+            else:
+                self._call.respond(self.response())
+        except Exception as error:  # boundary: one call, completed in the task of another
+            self._call.fail(error)
+
+    async def respond_later(self) -> None:
+        """Finish reading and respond, in a task of its own."""
+        try:
+            await self._reader.finish()
+            self._call.respond(self.response())
+        except Exception as error:  # boundary: one call, in a task of its own
+            self._call.fail(error)
+
+    # Reading.
+
+    def _new_reader(self) -> _Reader:
+        return _Reader(self._broker, self._request, self._call)
+
+    def read(self) -> None:
+        """Read every partition once, in order, within the limits of the request."""
+        self._reader = self._new_reader()
+        self._reader.read(self._context.partitions)
+
+    async def finish_reading(self) -> None:
+        """Read what is not in the page cache, and convert batches for old clients."""
+        await self._reader.finish()
+
+    async def read_in_steps(self) -> FetchResponse | None:
+        """As :meth:`read`, for many partitions: the response, or None if it waits for data."""
+        await self._read_paused(self._context.partitions)
+        for _ in range(READS_MAX):
+            if not self.must_wait:
+                break
+            changed = self._forget_changed()
+            if len(changed) > READ_AT_ONCE:
+                await self._read_paused(changed)
+                continue
+            self._reader.read(changed)
+            if self.must_wait:
+                # Nothing can have been appended since: there was no pause.
+                self.wait()
+                return None
+        return await self._respond_paused()
+
+    async def read_and_respond(self) -> FetchResponse:
+        """Read many partitions and respond, when there is data or no time left."""
+        self._reader = self._new_reader()
+        await self._read_paused(self._context.partitions)
+        return await self._respond_paused()
+
+    async def _read_paused(self, partitions: list[FetchedPartition]) -> None:
+        for start in range(0, len(partitions), READ_AT_ONCE):
+            self._reader.read(partitions[start : start + READ_AT_ONCE])
+            await self._call.pause()
+
+    def _forget_changed(self) -> list[FetchedPartition]:
+        """The partitions that have changed since they were read, to be read again.
+
+        During pauses, the fetch is not registered for appends.
+        """
+        reader = self._reader
+        changed = [each for each, data in reader.results.items() if self._has_changed(each, data)]
+        for partition in changed:
+            reader.size -= len(reader.results[partition].records or b"")
+        return changed
+
+    def _has_changed(self, partition: FetchedPartition, data: PartitionData) -> bool:
+        log = self._broker.get_log(*partition.key)
+        return (
+            log is None
+            or log.leader_id != self._broker.node_id
+            or log.high_watermark != data.high_watermark
+            or log.start_offset != data.log_start_offset
+        )
+
+    # Responding.
+
+    def response(self) -> FetchResponse:
+        """The response to what was read."""
+        partial_response = self._begin_response()
+        self._add(self._take_results(), partial_response)
+        return _finished(partial_response)
+
+    async def _respond_paused(self) -> FetchResponse:
+        await self._reader.finish()
+        partial_response = self._begin_response()
+        left = iter(self._take_results().items())
+        while some := dict(islice(left, READ_AT_ONCE)):
+            self._add(some, partial_response)
+            await self._call.pause()
+        return _finished(partial_response)
+
+    def _take_results(self) -> dict[FetchedPartition, PartitionData]:
+        results, self._reader.results = self._reader.results, {}
+        return results
+
+    def _begin_response(self) -> _PartialResponse:
+        leaders = None
+        if self._reader.has_error and has_current_leader(self._call):
+            leaders = CurrentLeaders(self._broker, self._call)
+        return _PartialResponse(self._context.session_id, leaders)
+
+    def _add(
+        self, results: dict[FetchedPartition, PartitionData], partial_response: _PartialResponse
+    ) -> None:
+        """Add partitions to the response, unless an incremental fetch omits them as unchanged."""
+        context, by_topic = self._context, partial_response.by_topic
+        is_incremental, session = context.is_incremental, context.session
+        leaders = partial_response.leaders
+        for partition, data in results.items():
+            if leaders is not None and data.error_code:
+                data.current_leader = leaders.find(
+                    *partition.key, data.error_code, LeaderIdAndEpoch
+                )
+            has_news = partition.has_news(data)
+            if is_incremental and not has_news:
+                continue
+            if session is not None and data.records:
+                session.served(partition.key)
+            name = partition.key[0]
+            topic = by_topic.get(name)
+            if topic is None:
+                topic = by_topic[name] = FetchableTopicResponse()
+                if isinstance(name, bytes):
+                    topic.topic_id = name
+                else:
+                    topic.topic = name
+                partial_response.response.responses.append(topic)
+            topic.partitions.append(data)
+
+
+def _finished(partial_response: _PartialResponse) -> FetchResponse:
+    response, leaders = partial_response.response, partial_response.leaders
+    if leaders is not None:
+        response.node_endpoints = leaders.endpoints(NodeEndpoint)
+    return response
+
+
+def _partition_data(index: int) -> PartitionData:
+    # Fields are assigned: keyword arguments of the constructor take half as long as the read.
+    data = new(PartitionData)
+    data.partition_index = index
+    data.error_code = 0
+    data.high_watermark = 0
+    data.last_stable_offset = -1
+    data.log_start_offset = -1
+    data.diverging_epoch = None
+    data.current_leader = None
+    data.snapshot_id = None
+    data.aborted_transactions = []
+    data.preferred_read_replica = -1
+    data.records = b""
+    data.unknown_tags = ()
+    return data
+
+
+def _copy_if_small(records: FileRange) -> FileRange | bytes:
+    if len(records) > COPIED_BYTES_MAX:
+        return records
+    return records.file.read_at(records.offset, records.count) if records.count else b""

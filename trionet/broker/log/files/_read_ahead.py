@@ -1,0 +1,66 @@
+"""Lets the disk read many small files concurrently, before one thread opens them one by one.
+
+Opening a log after a clean shutdown takes a third of a millisecond, and half a dozen reads of a few
+bytes in as many files. After a boot, each read waits for the disk, one after the other. More
+threads would overlap these waits, but lose more by competing for the interpreter. So the kernel is
+advised of all files of the next logs first, and reads them in parallel.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from ._checkpoint_files import PARTITION_FILE
+from ._directory import log_file
+from ._page_cache import is_page_cached
+
+# Of each file, no more than this: what is read is small, or the start of a file.
+_BYTES_MAX = 65536
+# Of these, opening a log reads the newest; the names rise with the offsets.
+_SEGMENT_SUFFIXES = ("log", "index", "timeindex", "snapshot")
+
+
+def read_ahead(path: str, folders: Iterable[str]) -> None:
+    """Start reading what opening the logs in some folders will read.
+
+    Does nothing if the files of the first one are in the page cache, or if the system does not
+    support such hints. Never fails: opening the log reports what is wrong. Blocks while it lists the
+    folders.
+
+    Args:
+        path: the data folder.
+        folders: names of partition folders in it.
+    """
+    if not hasattr(os, "posix_fadvise"):
+        return
+    for number, folder in enumerate(folders):
+        at = os.path.join(path, folder)
+        try:
+            if not number and _is_cached(os.path.join(at, PARTITION_FILE)):
+                return
+            for name in _files_to_read(os.listdir(at)):
+                _start_reading(os.path.join(at, name))
+        except OSError:
+            continue
+
+
+def _is_cached(path: str) -> bool:
+    return is_page_cached(log_file(os.open(path, os.O_RDONLY)), 0)
+
+
+def _files_to_read(names: list[str]) -> Iterable[str]:
+    newest: dict[str, str] = {}
+    for name in names:
+        _, _, suffix = name.rpartition(".")
+        kind = suffix if suffix in _SEGMENT_SUFFIXES else name
+        newest[kind] = max(name, newest.get(kind, ""))
+    return newest.values()
+
+
+def _start_reading(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.posix_fadvise(descriptor, 0, _BYTES_MAX, os.POSIX_FADV_WILLNEED)
+    finally:
+        os.close(descriptor)

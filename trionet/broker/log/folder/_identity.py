@@ -1,0 +1,61 @@
+"""Reads the identity of a data folder, or writes that of a new one."""
+
+from __future__ import annotations
+
+import logging
+import random
+
+from ....errors import ConfigError
+from ..files._checkpoint_files import (
+    META_FILE,
+    FolderIdentity,
+    decode_identity,
+    encode_identity,
+    partition_of,
+    random_id,
+)
+from ..files._directory import Directory
+
+logger = logging.getLogger("trionet.broker.log")
+
+
+def identify(
+    directory: Directory, node_id: int, cluster_id: str | None, rng: random.Random
+) -> FolderIdentity:
+    """Return a folder's identity; one without ``meta.properties`` becomes this broker's. Blocks.
+
+    Args:
+        directory: the folder.
+        node_id: the broker's ``node.id``.
+        cluster_id: the expected cluster id; by default any, and a random one for a new folder.
+        rng: generates ids.
+
+    Raises:
+        ConfigError: the folder belongs to another broker or cluster.
+        OSError: it cannot be read or written.
+    """
+    where = f"{directory.path or 'memory'}: {META_FILE}"
+    try:
+        identity = decode_identity(directory.read(META_FILE), where)
+    except FileNotFoundError:
+        identity = FolderIdentity(
+            cluster_id=cluster_id or random_id(rng),
+            node_id=node_id,
+            directory_id=random_id(rng),
+        )
+        if any(map(partition_of, directory.folders())):
+            logger.warning(
+                "%s is missing and was created again: the cluster has a new id, %s",
+                where,
+                identity.cluster_id,
+            )
+        directory.replace(META_FILE, encode_identity(identity))
+    if identity.node_id != node_id:
+        raise ConfigError(
+            f"{where} belongs to node.id {identity.node_id}, but this broker has node.id {node_id}"
+        )
+    if cluster_id is not None and identity.cluster_id != cluster_id:
+        raise ConfigError(
+            f"{where} belongs to cluster {identity.cluster_id}, but this broker to {cluster_id}"
+        )
+    return identity

@@ -1,0 +1,507 @@
+"""The data folder of a broker: the logs of its partitions, one folder each (Kafka: LogManager).
+
+The order of file operations is what makes a crash detectable. A shutdown first flushes every log,
+then writes the checkpoints, and last the file that marks it as clean. A start removes that file
+before the first append, so that anything that happens from then on is an unclean shutdown.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Container, Iterable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Self, TypeVar
+
+import trio
+
+from ...._util._single_error import raise_single_error
+from ....errors import ApiError
+from ....net._network import SYSTEM
+from .._log import Log
+from ..files._checkpoint_files import (
+    CLEAN_SHUTDOWN_FILE,
+    PARTITION_FILE,
+    FolderIdentity,
+    PartitionKey,
+    deleted_name,
+    encode_clean_shutdown,
+    encode_partition_metadata,
+    partition_of,
+    stray_name,
+)
+from ..files._directory import Directory, FolderLock
+from ..files._read_ahead import read_ahead
+from ..files._threads import run_blocking
+from ..recovery._log_loader import LastShutdown
+from ..segments._log_config import LogConfig
+from ._checkpointing import Checkpointing
+from ._identity import identify
+from ._last_stop import read_shutdown_record
+from ._open_logs import Opening, open_in_threads
+from ._partition_opening import PartitionOpening, move_removed
+from ._stop_failures import group_by_cause, log_failures
+
+logger = logging.getLogger("trionet.broker.log")
+
+T = TypeVar("T")
+
+# How many fsyncs of one folder run concurrently; more would only queue up at the disk.
+SYNCS_AT_ONCE_MAX = 8
+
+# How many logs a thread opens per call after a clean shutdown: a hop to a thread takes as long as
+# opening one. A single thread then, since two would compete for the interpreter (see read_ahead).
+# After an unclean shutdown each log may need minutes of scanning, mostly without the interpreter.
+CLEAN_LOGS_AT_ONCE = 50
+
+# How many deleted partitions one call in a thread removes; a shutdown waits for its end.
+REMOVED_AT_ONCE = 20
+
+# How long a cancelled shutdown continues, in order to be clean.
+CANCELLED_STOP_SECONDS = 2.0
+
+
+class LogFolder:
+    """An open data folder; opened by :func:`open_log_folder`.
+
+    Attributes:
+        directory: the folder.
+        cluster_id: the id of its cluster, 22 characters.
+        node_id: the ``node.id`` of its broker.
+        directory_id: its own id, 22 characters.
+        was_clean: the last shutdown was clean; also true for a new folder.
+        logs: all open logs, by topic and partition.
+        stop_failed: something could not be flushed when the folder was closed.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        lock: FolderLock,
+        identity: FolderIdentity,
+        rng: random.Random = SYSTEM.chance,
+    ) -> None:
+        self.directory = directory
+        self._rng = rng
+        self.cluster_id = identity.cluster_id
+        self.node_id = identity.node_id
+        self.directory_id = identity.directory_id
+        self.was_clean = False
+        self.logs: dict[PartitionKey, Log] = {}
+        self.stop_failed = False
+        self._lock = lock
+        self._is_open = False
+        self._syncs = trio.CapacityLimiter(SYNCS_AT_ONCE_MAX)
+        self._removing: dict[PartitionKey, trio.Event] = {}
+        self._creating: set[PartitionKey] = set()
+        self._checkpointing = Checkpointing(directory, self.logs)
+        self._save_start = self._checkpointing.write_start_offsets
+        self._renamed: deque[str] = deque()
+        self._is_removing_renamed = False
+
+    # Opening
+
+    async def open_all(
+        self,
+        config_for: Callable[[str], LogConfig],
+        now_ms: int,
+        *,
+        threads: int = 1,
+        topic_id_for: Callable[[str], bytes | None] | None = None,
+        expected: Iterable[PartitionKey] = (),
+        begun: Container[PartitionKey] = (),
+        removed: Iterable[tuple[PartitionKey, bytes]] = (),
+        loss_allowed: bool = True,
+    ) -> None:
+        """Open the log of every partition folder; after an unclean shutdown, scan their ends.
+
+        Args:
+            config_for: returns the settings of a topic.
+            now_ms: the current time.
+            threads: how many logs to recover concurrently
+                (``num.recovery.threads.per.data.dir``).
+            topic_id_for: returns the id of the topic of a name, None if there is none. A folder with
+                another id belonged to a deleted topic, and is set aside; one without an id gets this
+                one. By default, the ids in the folders are used.
+            expected: the partitions of all topics; a missing folder is reported and created.
+            begun: those of them whose creation had not finished.
+            removed: the partitions whose deletion had not finished, with the ids of their topics.
+            loss_allowed: open logs with missing records (``log.missing.records.allowed``).
+
+        Raises:
+            MissingRecordsError: records are missing and that is not allowed. Each loss was logged;
+                nothing was changed except for finished deletions.
+            OSError: the folder cannot be read or written.
+
+        Cancellation: returns when the logs being opened are open; the folder stays unclean.
+        """
+        await self._run(move_removed, self.directory, removed, self._rng)
+        record = await self._run(read_shutdown_record, self.directory)
+        self.was_clean = was_clean = record.was_clean
+        found = [key for key in map(partition_of, self.directory.folders()) if key is not None]
+        folders = set(found)
+        opening = PartitionOpening(self.directory, self._open_log, self._rng, now_ms, begun)
+        openings: dict[PartitionKey, Opening] = {}
+        for key in dict.fromkeys([*found, *expected]):
+            topic_id = topic_id_for(key[0]) if topic_id_for is not None else None
+            last_shutdown = record.of(key, loss_allowed=loss_allowed)
+            openings[key] = partial(
+                opening.open,
+                key,
+                topic_id,
+                config_for(key[0]),
+                last_shutdown,
+                has_folder=key in folders,
+            )
+
+        def note_opened(key: PartitionKey, log: Log | None) -> None:
+            if log is None:
+                return
+            self.logs[key] = log
+            if not was_clean:
+                logger.info("opened the log %s-%d (%d of %d)", *key, len(self.logs), len(found))
+
+        await open_in_threads(
+            self.directory,
+            openings,
+            note_opened,
+            threads=1 if was_clean else threads,
+            at_once=CLEAN_LOGS_AT_ONCE if was_clean else 1,
+            prepare=self._read_ahead if was_clean else None,
+        )
+        opening.check()
+        self._is_open = True
+        # A folder's name must be durable before a checkpoint says that its records are: recovery
+        # may have found a folder that was created just before a kill and never synced.
+        await self._run(self.directory.sync)
+        # Offsets that recovery has cut off will be assigned again, and must not lie below a stored
+        # recovery point then.
+        await self.write_checkpoints()
+
+    def _read_ahead(self, keys: list[PartitionKey]) -> None:
+        if self.directory.path is not None:
+            read_ahead(self.directory.path, [f"{topic}-{number}" for topic, number in keys])
+
+    def _open_log(
+        self,
+        key: PartitionKey,
+        directory: Directory,
+        topic_id: bytes,
+        config: LogConfig,
+        last_shutdown: LastShutdown,
+        now_ms: int,
+    ) -> Log:
+        return Log(
+            directory,
+            config,
+            topic=key[0],
+            partition=key[1],
+            topic_id=topic_id,
+            last_shutdown=last_shutdown,
+            now_ms=now_ms,
+            parent=self.directory,
+            limiter=self._syncs,
+            save_start=self._save_start,
+        )
+
+    # Partitions
+
+    async def create(
+        self, topic: str, partition: int, topic_id: bytes, config: LogConfig, now_ms: int
+    ) -> Log:
+        """Create the log of a new partition; it survives a power failure from its first flush on.
+
+        Args:
+            topic: the topic's name.
+            partition: the partition's number.
+            topic_id: 16 bytes.
+            config: the topic's settings.
+            now_ms: the current time.
+
+        Raises:
+            ValueError: it exists or is being created.
+            OSError: a file could not be created.
+
+        Cancellation: the log is open, or was not created.
+        """
+        key = topic, partition
+        await trio.lowlevel.checkpoint()
+        while key in self._removing:
+            await self._removing[key].wait()
+        if key in self.logs or key in self._creating:
+            raise ValueError(f"the log {topic}-{partition} exists already")
+        self._creating.add(key)
+        try:
+            if self._checkpointing.mentions(key):
+                # The checkpoints of a deleted topic of this name: after a crash they would be taken for
+                # those of the new one.
+                await self.write_checkpoints()
+            log = await self._run(self._create_log, key, topic_id, config, now_ms)
+            self.logs[key] = log
+        finally:
+            self._creating.remove(key)
+        return log
+
+    def _create_log(
+        self, key: PartitionKey, topic_id: bytes, config: LogConfig, now_ms: int
+    ) -> Log:
+        directory = self.directory.folder(f"{key[0]}-{key[1]}")
+        try:
+            directory.read(PARTITION_FILE)
+        except FileNotFoundError:
+            pass
+        else:
+            # Left by a deletion that could not rename it: its topic does not exist any more.
+            self._discard(directory, key)
+            directory = self.directory.folder(f"{key[0]}-{key[1]}")
+        directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
+        return self._open_log(
+            key, directory, topic_id, config, LastShutdown(was_clean=True), now_ms
+        )
+
+    async def delete(self, topic: str, partition: int, nursery: trio.Nursery) -> None:
+        """Delete a partition with all its records.
+
+        Its folder is renamed before this returns, so that the partition can be created again. Its
+        files, which may be many gigabytes, are then removed in a thread, by a task in ``nursery``.
+        Ranges that are being sent stay readable.
+
+        Raises:
+            KeyError: there is no such log.
+            OSError: the folder could not be renamed.
+
+        Cancellation: the partition is deleted; the next start removes the rest of its folder.
+        """
+        name = deleted_name(topic, partition, self._rng)
+        await self._rename_away((topic, partition), name)
+        self._renamed.append(name)
+        if not self._is_removing_renamed:
+            self._is_removing_renamed = True
+            nursery.start_soon(self._remove_all_renamed, name="remove deleted partitions")
+
+    async def _remove_all_renamed(self) -> None:
+        """Remove renamed folders; one task for all, as a topic may have ten thousand partitions."""
+        try:
+            while self._renamed:
+                names = [
+                    self._renamed.popleft() for _ in range(min(REMOVED_AT_ONCE, len(self._renamed)))
+                ]
+                # In memory too: freeing a gigabyte of pages takes a tenth of a second.
+                await self.directory.in_thread(partial(self._remove_renamed, names))
+        finally:
+            self._is_removing_renamed = False
+
+    async def set_aside(self, topic: str, partition: int) -> str:
+        """Stop serving a partition that belongs to no topic, and keep its files.
+
+        Kafka calls such a log stray. It may come from an interrupted deletion, or be all that is
+        left of a topic whose metadata was lost; only the operator can tell.
+
+        Returns:
+            The folder's new name.
+
+        Raises:
+            KeyError: there is no such log.
+            OSError: the folder could not be renamed.
+
+        Cancellation: all or nothing.
+        """
+        name = stray_name(topic, partition, self._rng)
+        await self._rename_away((topic, partition), name)
+        return name
+
+    async def _rename_away(self, key: PartitionKey, name: str) -> None:
+        log = self.logs.pop(key)
+        log.reject_appends(f"{key[0]}-{key[1]} was deleted")
+        done = self._removing[key] = trio.Event()
+        try:
+            # Bounded by one fsync: a running flush may still write into the folder.
+            with trio.CancelScope(shield=True):
+                await log.abandon()
+            log.directory.move_to(name)
+        finally:
+            del self._removing[key]
+            done.set()
+
+    async def sync_names(self) -> None:
+        """Return when the names of all partition folders are on the disk.
+
+        Raises:
+            OSError: syncing the folder failed.
+        """
+        await self._run(self.directory.sync)
+
+    def _discard(self, directory: Directory, key: PartitionKey) -> None:
+        """Remove a partition's folder that is not open. Blocks."""
+        name = deleted_name(*key, self._rng)
+        directory.move_to(name)
+        self.directory.sync()
+        self.directory.remove_folder(name)
+
+    def _remove_renamed(self, names: list[str]) -> None:
+        try:
+            # The new names first: a power failure must not give the records to a later topic.
+            self.directory.sync()
+        except OSError as error:
+            logger.warning(
+                "%d deleted partitions could not be removed, the next start will retry: %s",
+                len(names),
+                error,
+            )
+            return
+        for name in names:
+            try:
+                self.directory.remove_folder(name)
+            except OSError as error:
+                logger.warning(
+                    "%s could not be removed, the next start will retry: %s", name, error
+                )
+
+    # Checkpoints
+
+    async def write_checkpoints(self) -> None:
+        """Save the start offset and the recovery point of each log.
+
+        Called regularly (``log.flush.offset.checkpoint.interval.ms``): the newer the recovery
+        points, the less is scanned after a crash.
+
+        Raises:
+            OSError: a file could not be written; the old one is unchanged.
+
+        Cancellation: each file is the old or the new one.
+        """
+        await self._checkpointing.write_all()
+
+    async def write_start_offsets(self) -> None:
+        """Save the start offset of each log, so that deleted records stay deleted.
+
+        Concurrent calls share a write.
+
+        Raises:
+            OSError: the file could not be written; the old one is unchanged.
+
+        Cancellation: the file is the old or the new one.
+        """
+        await self._checkpointing.write_start_offsets()
+
+    # Closing
+
+    async def aclose(self) -> None:
+        """Flush everything, mark the shutdown as clean, and release the folder.
+
+        If a log or a checkpoint cannot be flushed, the shutdown is not clean and the next start
+        scans: :attr:`stop_failed` is true then, and each cause is logged. The folder is released in
+        any case.
+
+        Cancellation: continues for 2 s, and until the threads that are running then have ended. If
+        something is left to do, the shutdown is not clean, which is logged.
+        """
+        try:
+            scope = trio.CancelScope(shield=True)
+            with raise_single_error():
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(_set_deadline_when_cancelled, scope)
+                    with scope:
+                        await self._close_cleanly()
+                    if scope.cancelled_caught:
+                        logger.warning(
+                            "the shutdown was cancelled and is not clean: it takes more than %g s",
+                            CANCELLED_STOP_SECONDS,
+                        )
+                    nursery.cancel_scope.cancel(reason="the folder is closed")
+        finally:
+            self._release()
+
+    def _release(self) -> None:
+        # A function of its own: in aclose(), the loop variable would stay in the frame that the
+        # traceback of a Cancelled keeps alive, and with it the last log.
+        for log in self.logs.values():
+            log.reject_appends("the broker has stopped")
+        self._is_open = False
+        self._lock.release()
+
+    async def _close_cleanly(self) -> None:
+        if not self._is_open:
+            return
+        failures = await self._close_logs()
+        if not failures:
+            try:
+                await self.write_checkpoints()
+                await self._run(
+                    self.directory.replace, CLEAN_SHUTDOWN_FILE, encode_clean_shutdown()
+                )
+            except OSError as error:
+                failures = {str(error): ["the checkpoints"]}
+        self.stop_failed = bool(failures)
+        log_failures(failures)
+
+    async def _close_logs(self) -> dict[str, list[str]]:
+        failures: dict[PartitionKey, ApiError | OSError] = {}
+
+        async def close_one(key: PartitionKey, log: Log) -> None:
+            try:
+                await log.close()
+            except (ApiError, OSError) as error:
+                failures[key] = error
+
+        async with trio.open_nursery() as nursery:
+            for key, log in self.logs.items():
+                nursery.start_soon(close_one, key, log)
+        return group_by_cause(failures)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def _run(self, work: Callable[..., T], *args: object) -> T:
+        return await run_blocking(self.directory, work, *args)
+
+    def __repr__(self) -> str:
+        return f"LogFolder({self.directory!r}, {len(self.logs)} logs)"
+
+
+async def _set_deadline_when_cancelled(scope: trio.CancelScope) -> None:
+    """Give a shielded scope a deadline, counted from the cancellation of this task."""
+    try:
+        await trio.sleep_forever()
+    finally:
+        scope.deadline = trio.current_time() + CANCELLED_STOP_SECONDS
+
+
+@asynccontextmanager
+async def open_log_folder(
+    directory: Directory,
+    *,
+    node_id: int,
+    cluster_id: str | None = None,
+    rng: random.Random = SYSTEM.chance,
+) -> AsyncIterator[LogFolder]:
+    """Lock a data folder for one broker, and close it at the end of the block.
+
+    A folder without ``meta.properties`` becomes this broker's.
+
+    Args:
+        directory: the folder.
+        node_id: the broker's ``node.id``.
+        cluster_id: the expected cluster id; by default any, and a random one for a new folder.
+        rng: generates ids.
+
+    Raises:
+        ConfigError: another broker uses the folder, or it belongs to another one.
+        OSError: the folder cannot be read or written.
+
+    Cancellation: the folder is closed cleanly if that takes at most 2 s; see
+    :meth:`LogFolder.aclose`.
+    """
+    lock = await run_blocking(directory, directory.lock)
+    try:
+        identity = await run_blocking(directory, identify, directory, node_id, cluster_id, rng)
+    except BaseException:
+        lock.release()
+        raise
+    async with LogFolder(directory, lock, identity, rng) as folder:
+        yield folder

@@ -1,0 +1,81 @@
+"""Fills the offsets of missing records with empty batches, so that no other records get them.
+
+An empty batch is what Kafka keeps of a batch whose records compaction has removed. Consumers skip
+it, a scan continues after it, and Kafka's tools can read it.
+"""
+
+from __future__ import annotations
+
+from ....protocol.records._batch import CRC_START, HEADER_SIZE, MAGIC, PREFIX_SIZE, BatchHeader
+from ....protocol.records._crc32c import crc32c
+from ..files._directory import Directory
+from ..segments._segment import Segment
+from ..segments._stored_segment import BatchPlace
+
+# An index has 31 bits for an offset relative to its segment.
+_OFFSETS_MAX = 2**31
+
+
+def fill_gap(
+    directory: Directory, first_offset: int, end_offset: int, leader_epoch: int, now_ms: int
+) -> list[Segment]:
+    """Create segments of empty batches: one, unless it cannot hold all the offsets. Blocks.
+
+    Their bytes are on the disk when this returns; their names are not.
+
+    Args:
+        directory: the partition's folder. A segment that starts at ``first_offset`` is replaced.
+        first_offset: the first missing offset.
+        end_offset: the offset after the last missing one.
+        leader_epoch: the epoch of the batches.
+        now_ms: the current time.
+
+    Raises:
+        OSError: a file cannot be written.
+    """
+    segments = []
+    while first_offset < end_offset:
+        count = min(end_offset - first_offset, _OFFSETS_MAX)
+        batch = empty_batch(first_offset, count, leader_epoch)
+        for suffix in ("index", "timeindex"):
+            directory.remove(f"{first_offset:020d}.{suffix}")
+        segment = Segment.create(directory, first_offset, now_ms)
+        segment.write([batch], len(batch))
+        first_offset += count
+        segment.note(BatchPlace(segment.base_offset, first_offset - 1, 0, len(batch)), -1, 0)
+        segment.grow(len(batch), first_offset, now_ms)
+        segment.save_indexes()
+        segment.file.sync()
+        segments.append(segment)
+    return segments
+
+
+def empty_batch(base_offset: int, count: int, leader_epoch: int) -> bytes:
+    """Encode a batch of ``count`` offsets without records."""
+    header = BatchHeader(
+        base_offset=base_offset,
+        length=HEADER_SIZE - PREFIX_SIZE,
+        leader_epoch=leader_epoch,
+        magic=MAGIC,
+        crc=0,
+        attributes=0,
+        last_offset_delta=count - 1,
+        base_timestamp=-1,
+        max_timestamp=-1,
+        producer_id=-1,
+        producer_epoch=-1,
+        base_sequence=-1,
+        count=0,
+    )
+    return header._replace(crc=crc32c(header.pack()[CRC_START:])).pack()
+
+
+def truncate_segment(segment: Segment, end_offset: int, position: int) -> None:
+    """Cut off what follows the last whole batch of a segment. Blocks.
+
+    Raises:
+        OSError: the file cannot be truncated.
+    """
+    segment.file.truncate(position)
+    segment.file.sync()
+    segment.size, segment.end_offset = position, end_offset

@@ -1,0 +1,245 @@
+"""Finds and reports records that had been on the disk and are missing.
+
+The problem: a segment that was removed, or a file that lost its end, below the recovery point.
+Kafka does not notice; the broker would go on with wrong offsets or without the records.
+
+The choice: compare the sizes of the segments with the extent that the last run saved, which costs
+one addition per segment at a normal start. Only if the sizes differ, or there is no extent, is the
+end of each segment read to find the gap. Checksums of all files were refused: a start would read
+everything. Offsets of missing records are never assigned again: see :mod:`.filling`.
+"""
+
+from __future__ import annotations
+
+import logging
+from itertools import pairwise
+from typing import NamedTuple
+
+from ....errors import ApiError, TrionetError
+from ....protocol.records._batch import HEADER_SIZE
+from ..files._extents import Extent
+from ..segments._index import OffsetIndex
+from ..segments._segment import Segment
+from ..segments._stored_segment import file_name
+
+logger = logging.getLogger("trionet.broker.log")
+
+
+class MissingRecordsError(TrionetError):
+    """Records that had been on the disk are missing, and the settings do not allow that."""
+
+
+class Gap(NamedTuple):
+    """Offsets between two segments that neither contains."""
+
+    before: Segment
+    first_offset: int
+    end_offset: int
+    position: int
+    """The end of the batches of ``before`` in its file."""
+
+
+class MissingRecords:
+    """Counts and logs what is missing from one log.
+
+    Args:
+        name: the name of the partition, for messages.
+        extent: what had been on the disk; None: unknown.
+        allowed: whether the log may be opened with missing records.
+
+    Attributes:
+        extent: as given.
+        count: the number of missing records.
+        filled: the bytes of the empty batches that have taken their offsets.
+    """
+
+    def __init__(self, name: str, extent: Extent | None, *, allowed: bool) -> None:
+        self.extent = extent
+        self.count = 0
+        self.filled = 0
+        self._name = name
+        self._allowed = allowed
+        self._bytes = 0
+        self._cuts: dict[int, tuple[int, str]] = {}
+
+    def note(
+        self, first_offset: int, end_offset: int, size: int | None, where: str, then: str
+    ) -> None:
+        """Report that the records from ``first_offset`` to before ``end_offset`` are missing.
+
+        Args:
+            first_offset: the first missing offset.
+            end_offset: the offset after the last missing one.
+            size: their bytes; None if unknown.
+            where: the file, and the evidence.
+            then: the consequence, if the log may be opened.
+        """
+        count = end_offset - first_offset
+        self.count += count
+        self._bytes += size or 0
+        logger.error(
+            "%s: %d record%s missing, offset%s%s: %s%s",
+            self._name,
+            count,
+            " is" if count == 1 else "s are",
+            f" {first_offset}" if count == 1 else f"s {first_offset} to {end_offset - 1}",
+            "" if size is None else f", {size} bytes",
+            where,
+            f"; {then}" if self._allowed else "",
+        )
+
+    def note_never_durable(self, first_offset: int, first: Segment) -> None:
+        """Report records before the ``first`` segment that a power failure may have lost."""
+        logger.warning(
+            "%s: %d records are missing, offsets %d to %d: the first segment is %s; they were not"
+            " known to be on the disk",
+            self._name,
+            first.base_offset - first_offset,
+            first_offset,
+            first.base_offset - 1,
+            first.name("log"),
+        )
+
+    def note_bytes(self, size: int, where: str | None = None) -> None:
+        """Count missing bytes, of records reported before or, with ``where``, of unknown ones."""
+        self._bytes += size
+        if where is not None:
+            logger.error("%s: %d bytes are missing: %s", self._name, size, where)
+
+    def note_cut(self, segment: Segment, size: int, damage: str) -> None:
+        """Remember that the valid batches of a segment of ``size`` bytes end at some damage."""
+        self._cuts[segment.base_offset] = size - segment.size, damage
+
+    def note_end(self, found: list[Segment], end_offset: int, then: str) -> None:
+        """Report that everything from the end of the last segment to ``end_offset`` is missing."""
+        last = found[-1]
+        name = last.name("log")
+        lost, damage = self._cuts.get(last.base_offset, (0, None))
+        size = self._bytes_lacking(sum(each.size for each in found))
+        if damage is not None:
+            where = f"{name}, byte {last.size}: {damage}"
+            size = max(size or 0, lost)
+        elif self.extent is not None and last.base_offset < self.extent.base_offset:
+            where = f"there is no {file_name(self.extent.base_offset, 'log')}"
+        else:
+            where = f"{name} ends at byte {last.size}"
+        self.note(last.end_offset, end_offset, size, where, then)
+
+    def check(self) -> None:
+        """Check that a loss is allowed; call it before changing anything because of one.
+
+        Raises:
+            MissingRecordsError: records are missing, and that is not allowed.
+        """
+        if self.count and not self._allowed:
+            raise MissingRecordsError(f"{self.count} records of {self._name} are missing")
+
+    def _bytes_lacking(self, found: int) -> int | None:
+        """How many bytes that had been on the disk are neither found nor reported; None: unknown.
+
+        Args:
+            found: the bytes that were found.
+        """
+        if self.extent is None:
+            return None
+        return max(0, self.extent.size - (found - self.filled) - self._bytes)
+
+
+def find_gaps(
+    segments: list[Segment], trusted_up_to: int, losses: MissingRecords, *, may_have_gaps: bool
+) -> list[Gap]:
+    """Find and report what is missing at the start of a log and between its segments. Blocks.
+
+    If nothing is missing, this adds up known sizes. If these differ from the extent, or there is
+    none, it reads the end of each segment. Changes nothing.
+
+    Args:
+        segments: all segments, ascending.
+        trusted_up_to: segments that start after this offset are scanned anyway.
+        losses: collects the losses.
+        may_have_gaps: compaction may have left gaps.
+
+    Returns:
+        The gaps that have to be filled.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    extent = losses.extent
+    if extent is None:
+        return [] if may_have_gaps else _note_gaps(_gaps(segments, trusted_up_to), None, losses)
+    first = segments[0]
+    is_late = first.base_offset > extent.start_offset
+    if is_late and extent.start_offset >= extent.end_offset:
+        # Everything that is known to have been on the disk was deleted.
+        losses.note_never_durable(extent.start_offset, first)
+        return []
+    # The segment that contains the recovery point is checked later; one that ends there, here.
+    is_whole = any(each.base_offset == extent.end_offset for each in segments)
+    limit = extent.end_offset if is_whole else extent.base_offset
+    covers = is_whole or first.base_offset > extent.base_offset
+    expected = extent.size if covers else extent.bytes_before
+    found = sum(each.size for each in segments if each.base_offset < limit)
+    gaps = _gaps(segments, trusted_up_to) if is_late or found != expected else []
+    lacking = max(0, expected - found)
+    alone = lacking if is_late + len(gaps) == 1 else None
+    if is_late:
+        where = f"the first segment is {first.name('log')}"
+        then = f"the log starts at offset {first.base_offset}"
+        losses.note(extent.start_offset, first.base_offset, alone, where, then)
+    noted = _note_gaps(gaps, alone, losses)
+    if lacking and alone is None:
+        where = f"the segments before offset {limit} have {found} bytes"
+        losses.note_bytes(lacking, None if is_late or gaps else where)
+    return noted
+
+
+def _note_gaps(gaps: list[Gap], size: int | None, losses: MissingRecords) -> list[Gap]:
+    for segment, first_offset, end_offset, position in gaps:
+        losses.note(
+            first_offset,
+            end_offset,
+            None if size is None else size + segment.size - position,
+            f"{segment.name('log')} ends at byte {position}, and the next segment is"
+            f" {file_name(end_offset, 'log')}",
+            "consumers skip them",
+        )
+    return gaps
+
+
+def _gaps(segments: list[Segment], trusted_up_to: int) -> list[Gap]:
+    gaps = []
+    for segment, following in pairwise(segments):
+        if following.base_offset > trusted_up_to:
+            break
+        end = read_end(segment)
+        if end is not None and end[0] < following.base_offset:
+            gaps.append(Gap(segment, end[0], following.base_offset, end[1]))
+        segment.release()
+    return gaps
+
+
+def read_end(segment: Segment) -> tuple[int, int] | None:
+    """The offset and the position after the last whole batch; None: the batches are damaged.
+
+    Reads the headers from the last index entry on. Blocks.
+    """
+    try:
+        index = OffsetIndex.decode(segment.directory.read(segment.name("index")), segment.size)
+    except FileNotFoundError:
+        index = None
+    starts = {0 if index is None else index.last()[1], 0}
+    for start in sorted(starts, reverse=True):
+        end = segment.base_offset, start
+        try:
+            for place in segment.places(start):
+                if place.position + place.size > segment.size:
+                    break
+                end = place.last_offset + 1, place.position + place.size
+        except ApiError:
+            if segment.size - end[1] >= HEADER_SIZE:
+                end = segment.base_offset, start
+                continue
+        if end[1] > start or not start:
+            return end
+    return None

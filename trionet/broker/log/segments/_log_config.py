@@ -1,0 +1,112 @@
+"""The settings of a topic that apply to the logs of its partitions (Kafka: LogConfig)."""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from ....protocol.records._crc32c import crc32c
+
+_INT64_MAX = 2**63 - 1
+
+
+@attrs.frozen(kw_only=True)
+class LogConfig:
+    """The log settings of one topic: Kafka's topic keys with underscores for dots, with its defaults.
+
+    Sizes are in bytes, times in milliseconds. Ranges are not checked here, but where the
+    configuration is read.
+    """
+
+    segment_bytes: int = 1073741824
+    """A segment that would grow beyond this size is followed by a new one."""
+    segment_ms: int = 604800000
+    """So is one whose first batch is older (``log.roll.ms``, ``log.roll.hours``)."""
+    segment_jitter_ms: int = 0
+    """Up to this much is subtracted from ``segment_ms``, so that partitions do not roll at once."""
+    segment_index_bytes: int = 10485760
+    """When an index file reaches this size, the segment is followed by a new one."""
+    index_interval_bytes: int = 4096
+    """An index entry is added after so many bytes of batches."""
+    max_message_bytes: int = 1048588
+    """The size of the largest accepted batch, with its 12 bytes of offset and length."""
+    message_timestamp_type: str = "CreateTime"
+    """``CreateTime``: the producer's timestamps; ``LogAppendTime``: the broker's."""
+    message_timestamp_before_max_ms: int = _INT64_MAX
+    """How far in the past a producer's timestamp may be (KIP-937)."""
+    message_timestamp_after_max_ms: int = 3600000
+    """How far in the future it may be (KIP-937)."""
+    flush_messages: int = _INT64_MAX
+    """Flush when so many records are not on the disk; with 1, every response waits for the disk."""
+    flush_ms: int = _INT64_MAX
+    """Flush when the oldest record that is not on the disk is this old."""
+    retention_bytes: int = -1
+    """Delete the oldest segments as long as the rest has at least this size; -1: no limit."""
+    retention_ms: int = 604800000
+    """Delete segments whose newest record is older; -1: no limit."""
+    cleanup_policy: str = "delete"
+    """``delete``, ``compact`` or both; without ``delete``, retention deletes nothing."""
+    compression_type: str = "producer"
+    """The codec that batches are stored in; ``producer``: the one they arrive in."""
+    compression_gzip_level: int = -1
+    """The compression level if ``compression_type`` is ``gzip`` (KIP-390)."""
+    compression_lz4_level: int = 9
+    """The level for ``lz4``; 9 is its fast compressor."""
+    compression_zstd_level: int = 3
+    """The level for ``zstd``."""
+    min_insync_replicas: int = 1
+    """Reject ``acks=all`` while fewer replicas are running; ignored by a single broker."""
+    producer_id_expiration_ms: int = 86400000
+    """Remove a producer's state this long after its last batch (``producer.id.expiration.ms``)."""
+
+    @classmethod
+    def from_topic(cls, settings: Mapping[str, object], **broker: int) -> LogConfig:
+        """The log settings among the settings of a topic.
+
+        Args:
+            settings: values (numbers or their strings) by Kafka's topic key, such as
+                ``segment.bytes``. Other keys are ignored.
+            broker: fields that Kafka sets per broker: ``producer_id_expiration_ms``.
+
+        Raises:
+            ValueError: a value is not a number where one is expected.
+        """
+        values: dict[str, object] = dict(broker)
+        for field in attrs.fields(cls):
+            key = field.name.replace("_", ".")
+            if key in settings:
+                value = settings[key]
+                values[field.name] = (
+                    str(value) if isinstance(field.default, str) else int(str(value))
+                )
+        return cls(**values)  # type: ignore[arg-type]  # each was made its field's type above
+
+    def segment_age_ms_max(self, name: str) -> int:
+        """``segment.ms`` less a share of the jitter that is always the same for one name."""
+        if not self.segment_jitter_ms:
+            return self.segment_ms
+        jitter_ms_max = min(self.segment_jitter_ms, self.segment_ms)
+        return self.segment_ms - crc32c(name.encode()) * jitter_ms_max // 2**32
+
+    @property
+    def stamps_append_time(self) -> bool:
+        """Timestamps are set by the broker (``LogAppendTime``)."""
+        return self.message_timestamp_type == "LogAppendTime"
+
+    @property
+    def recompresses(self) -> bool:
+        """Batches in another codec than the topic's are recompressed."""
+        return self.compression_type != "producer"
+
+    @property
+    def may_have_gaps(self) -> bool:
+        """Compaction may have removed records between neighbouring segments."""
+        return "compact" in self.cleanup_policy
+
+    @property
+    def removes_old_segments(self) -> bool:
+        """Retention and DeleteRecords apply."""
+        return "delete" in self.cleanup_policy

@@ -1,0 +1,124 @@
+"""Looks up offsets by timestamp, for ListOffsets; the only code that decodes stored records.
+
+Everything here may wait for the disk, read a lot and decode batches: call it in a thread.
+Thread-safe.
+"""
+
+from __future__ import annotations
+
+from math import inf
+from typing import NamedTuple
+
+from ....errors import WireFormatError
+from ....protocol.records._batch import BatchHeader
+from ....protocol.records._records import decode_batch
+from ..recovery._clean_start import read_batch_header
+from ._segment import Segment
+from ._stored_segment import BatchPlace
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """A record's offset and timestamp (milliseconds)."""
+
+    offset: int
+    timestamp: int
+
+
+def first_at_or_after(
+    segments: list[Segment], timestamp: int, start_offset: int, up_to: int
+) -> OffsetAndTimestamp | None:
+    """The first record in ``start_offset`` to ``up_to`` (exclusive) as new as ``timestamp``.
+
+    That is the one with the lowest offset, whatever the order of the timestamps (KIP-79).
+
+    Raises:
+        ApiError: CORRUPT_MESSAGE.
+    """
+    for segment in segments:
+        if segment.max_timestamp < timestamp:
+            continue
+        start = segment.base_offset + segment.time_index.floor(timestamp)
+        for place in segment.places_from(start):
+            if place.base_offset >= up_to:
+                return None
+            if place.last_offset < start_offset:
+                continue
+            header = read_batch_header(segment, place.position)
+            if header.max_timestamp < timestamp:
+                continue
+            for record in _times(segment, place, header):
+                if record.timestamp >= timestamp and start_offset <= record.offset < up_to:
+                    return record
+    return None
+
+
+def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | None:
+    """The first record with the greatest timestamp (KIP-734); None without records.
+
+    Raises:
+        ApiError: CORRUPT_MESSAGE.
+    """
+    best: OffsetAndTimestamp | None = None
+    for segment in segments:
+        offset, timestamp = segment.max_timestamp_offset, segment.max_timestamp
+        if best is not None and timestamp <= best.timestamp:
+            continue
+        if offset < start_offset:
+            # Its newest record was deleted: find the newest that remains.
+            offset = _newest_left(segment, start_offset)
+        place = segment.locate(offset) if timestamp >= 0 and offset >= start_offset else None
+        if place is None:
+            continue
+        header = read_batch_header(segment, place.position)
+        records = [
+            record for record in _times(segment, place, header) if record.offset >= start_offset
+        ]
+        # max() keeps the first of equals.
+        best = max([*([best] if best else []), *records], key=lambda record: record.timestamp)
+    return best
+
+
+def beginnings_before(
+    segments: list[Segment], start_offset: int, end_offset: int, timestamp: float, now_ms: int
+) -> list[int]:
+    """The base offsets of the segments last written at ``timestamp`` or before, descending.
+
+    This is what a timestamp means in ListOffsets version 0 (Kafka:
+    UnifiedLog.legacyFetchOffsetsBefore). The log end offset counts as written now, and is included
+    unless the last segment is empty.
+
+    Args:
+        segments: all segments, ascending.
+        start_offset: the log start offset; no result is below it.
+        end_offset: the log end offset.
+        timestamp: in milliseconds; infinity means all segments, without looking at any file.
+        now_ms: the current time.
+    """
+    offsets = [end_offset] if segments[-1].size and now_ms <= timestamp else []
+    for segment in reversed(segments):
+        # Once a segment is old enough, those before it are too, whatever their files say.
+        if offsets or timestamp == inf or segment.modified_ms <= timestamp:
+            offsets.append(max(segment.base_offset, start_offset))
+    return offsets
+
+
+def _newest_left(segment: Segment, start_offset: int) -> int:
+    """The last offset of the batch with the greatest timestamp from ``start_offset`` on, or -1."""
+    offset, timestamp = -1, -1
+    for place in segment.places_from(start_offset):
+        if place.last_offset >= start_offset:
+            header = read_batch_header(segment, place.position)
+            if header.max_timestamp > timestamp:
+                offset, timestamp = place.last_offset, header.max_timestamp
+    return offset
+
+
+def _times(segment: Segment, place: BatchPlace, header: BatchHeader) -> list[OffsetAndTimestamp]:
+    """The offset and timestamp of each record of a batch."""
+    data = segment.file.read_at(place.position, place.size)
+    try:
+        return [OffsetAndTimestamp(record[0], record[1]) for record in decode_batch(data)]
+    except WireFormatError:
+        # The broker does not decode what producers send. Only the header is left to go by; a
+        # consumer that starts at this batch reports what is wrong with it.
+        return [OffsetAndTimestamp(place.base_offset, header.max_timestamp)]

@@ -1,0 +1,84 @@
+"""The producer snapshot file: the producers of a partition at one offset.
+
+Kafka's format (ProducerSnapshot.json, version 1): int16 version, uint32 CRC-32C of everything
+after it, an int32 count, and 46 bytes per batch.
+
+Kafka writes only the last batch of a producer. Batches that were in flight at a shutdown are then
+unknown to the next run: sent again, they are rejected as out of order, and stored twice in a new
+epoch. Here all batches in memory are written, oldest first, each as an entry of its own. Kafka uses
+the last entry of a producer, so that it can still read the file.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from ....errors import WireFormatError
+from ....protocol.records._crc32c import crc32c
+from ._producer_state import BATCHES_KEPT, NO_TRANSACTION, ProducerEntry, StoredBatch
+
+_VERSION = 1
+_HEAD = struct.Struct(">hI")
+_COUNT = struct.Struct(">i")
+_ENTRY = struct.Struct(">qhiqiqiq")
+_NO_BATCH = StoredBatch(-1, -1, 0, -1)
+
+
+def encode_snapshot(entries: dict[int, ProducerEntry]) -> bytes:
+    """Encode the file, 46 bytes per batch; call it in a thread if there are many."""
+    body = bytearray(_COUNT.size)
+    for producer_id, entry in entries.items():
+        for batch in entry.batches[:-1]:
+            # Not newer than that of the last batch, or Kafka might expire only that one.
+            timestamp = min(batch.timestamp, entry.timestamp)
+            body += _packed(producer_id, entry, batch, timestamp, NO_TRANSACTION)
+        last = entry.batches[-1] if entry.batches else _NO_BATCH
+        transaction = entry.transaction_first_offset
+        body += _packed(producer_id, entry, last, entry.timestamp, transaction)
+    _COUNT.pack_into(body, 0, (len(body) - _COUNT.size) // _ENTRY.size)
+    return _HEAD.pack(_VERSION, crc32c(body)) + bytes(body)
+
+
+def _packed(
+    producer_id: int, entry: ProducerEntry, batch: StoredBatch, timestamp: int, transaction: int
+) -> bytes:
+    return _ENTRY.pack(
+        producer_id,
+        entry.epoch,
+        batch.last_sequence,
+        batch.last_offset,
+        batch.offset_delta,
+        timestamp,
+        entry.coordinator_epoch,
+        transaction,
+    )
+
+
+def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
+    """Decode a snapshot.
+
+    Raises:
+        WireFormatError: it is truncated, has another version, or its CRC does not match.
+    """
+    if len(data) < _HEAD.size + _COUNT.size:
+        raise WireFormatError(f"a producer snapshot of {len(data)} bytes is too short")
+    version, crc = _HEAD.unpack_from(data)
+    if version != _VERSION:
+        raise WireFormatError(f"unsupported version {version} of a producer snapshot")
+    body = memoryview(data)[_HEAD.size :]
+    if crc32c(body) != crc:
+        raise WireFormatError("the CRC of the producer snapshot does not match its content")
+    (count,) = _COUNT.unpack_from(body)
+    if _COUNT.size + count * _ENTRY.size != len(body):
+        raise WireFormatError(
+            f"a producer snapshot of {count} entries does not have {len(body)} bytes"
+        )
+    entries: dict[int, ProducerEntry] = {}
+    for fields in _ENTRY.iter_unpack(body[_COUNT.size :]):
+        producer_id, epoch, sequence, offset, delta, timestamp, coordinator, transaction = fields
+        batches = (StoredBatch(sequence, offset, delta, timestamp),) if offset >= 0 else ()
+        before = entries.get(producer_id)
+        if before is not None and before.epoch == epoch:
+            batches = (*before.batches, *batches)[-BATCHES_KEPT:]
+        entries[producer_id] = ProducerEntry(epoch, batches, timestamp, coordinator, transaction)
+    return entries
