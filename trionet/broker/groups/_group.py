@@ -11,14 +11,14 @@
 The problem: a dozen kinds of calls and timeouts can meet in any order, a call may wait for members
 that never come, and the new generation must be stored before its members act on it. The choices:
 
-* Decide synchronously, act afterwards. A call that has to wait leaves its ``reply`` with its member;
-  whatever completes it later puts ``(reply, result)`` into :attr:`Group.outbox`, which the
+* Decide synchronously, act afterwards. A call that has to wait leaves its ``reply`` with its
+  member; whatever completes it later puts ``(reply, result)`` into :attr:`Group.outbox`, which the
   coordinator empties. So every transition is one uninterrupted piece of code, and the tests run the
   machine without a loop. Waiting tasks were refused: each of them could be cancelled in the middle
   of a transition.
 * Assignments are *proposed* until they are stored; only then is the group STABLE and are syncs
-  completed. :meth:`Group.begin_storing` remembers which proposal is being stored, so that a rebalance
-  in the meantime makes its result harmless.
+  completed. :meth:`Group.begin_storing` remembers which proposal is being stored, so that a
+  rebalance in the meantime makes its result harmless.
 * One number, :attr:`Group.wake_at`, bounds all timeouts from below. It may be too early, never too
   late: heartbeats move only the expiry of their member, and :meth:`Group.expire` computes the
   minimum again.

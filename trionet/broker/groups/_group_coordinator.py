@@ -9,9 +9,9 @@ outbox, queues what has to be stored, and schedules its next timeout. Nothing he
 group was refused: its inbox would be another place where calls wait, and idle groups would cost
 tasks. One heap of timeouts serves all groups.
 
-Each node of a cluster coordinates the groups whose partition of ``__consumer_offsets`` it leads, and
-returns NOT_COORDINATOR for the others. When a partition gets another leader, its groups move as if
-they were read from that topic: waiting calls fail, members have their session timeout to send a
+Each node of a cluster coordinates the groups whose partition of ``__consumer_offsets`` it leads,
+and returns NOT_COORDINATOR for the others. When a partition gets another leader, its groups move as
+if they were read from that topic: waiting calls fail, members have their session timeout to send a
 heartbeat, and a rebalance in progress starts again.
 
 Think again for groups of other protocols (KIP-848, KIP-932): they would stand beside
@@ -292,7 +292,7 @@ class GroupCoordinator:
         *,
         missing: int = error_codes.ILLEGAL_GENERATION,
     ) -> None:
-        """Handle an OffsetCommit; ``done`` is called with the error code when it is stored or rejected.
+        """Handle an OffsetCommit; ``done`` is called with its error code, now or when it is stored.
 
         A commit with a generation of a group that does not exist gets the error ``missing``.
         """

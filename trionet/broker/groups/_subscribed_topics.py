@@ -1,4 +1,4 @@
-"""The topics that the members of a consumer group are subscribed to, according to their metadata."""
+"""The topics that the members of a consumer group are subscribed to, from their metadata."""
 
 from __future__ import annotations
 

@@ -26,7 +26,8 @@ async def handle(
             error_code=error_codes.MISMATCHED_ENDPOINT_TYPE
             if is_known
             else error_codes.UNSUPPORTED_ENDPOINT_TYPE,
-            error_message=f"unsupported endpoint type {request.endpoint_type}; allowed: 1 (brokers)",
+            error_message=f"endpoint type {request.endpoint_type} is not supported;"
+            " allowed: 1 (brokers)",
         )
     leadership = broker.cluster.leadership
     response = DescribeClusterResponse(

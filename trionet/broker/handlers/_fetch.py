@@ -3,12 +3,12 @@
 The problem: most fetches wait, and each waiting one must cost almost nothing; a read must neither
 block the loop nor copy records; and a fetch of thousands of partitions must not hold the loop.
 
-The choice: :class:`_Fetch`, built like Produce, reads in the handler. With less than ``min_bytes`` it
-becomes a delayed operation in the purgatory, for appends or for ``max_wait_ms``; it then holds no
-handler and no buffers, and reads again when it is completed. Records are file ranges, which the
-socket sends by itself. What is not in the page cache is read by a thread first; very many partitions
-are read in steps. A task per waiting fetch was refused: a thousand idle consumers would be a thousand
-tasks, woken for every append.
+The choice: :class:`_Fetch`, built like Produce, reads in the handler. With less than ``min_bytes``
+it becomes a delayed operation in the purgatory, for appends or for ``max_wait_ms``; it then holds
+no handler and no buffers, and reads again when it is completed. Records are file ranges, which the
+socket sends by itself. What is not in the page cache is read by a thread first; very many
+partitions are read in steps. A task per waiting fetch was refused: a thousand idle consumers would
+be a thousand tasks, woken for every append.
 
 * The first partition with data returns at least one whole batch, whatever the limits say (KIP-74).
 * Fetch sessions: KIP-227.
@@ -52,18 +52,18 @@ READ_COMMITTED: Final = 1
 # Before this version, batches are converted to messages: of format 1, or format 0 up to version 1.
 BATCHES_SINCE: Final = 4
 FORMAT_1_SINCE: Final = 2
-# Before this version, the limit of a partition applies to its messages, which are cut there (KIP-74);
-# a batch is always read whole, to be converted.
+# Before this version, the limit of a partition applies to its messages, which are cut there
+# (KIP-74); a batch is always read whole, to be converted.
 WHOLE_MESSAGE_SINCE: Final = 3
 # Older clients cannot read a topic that is compressed with zstd, and get an error (KIP-110).
 ZSTD_SINCE: Final = 10
-# Ranges up to this size are read and sent together with the rest of the response: one system call to
-# read, instead of one more packet and a system call that costs as much as five.
+# Ranges up to this size are read and sent together with the rest of the response: one system call
+# to read, instead of one more packet and a system call that costs as much as five.
 COPIED_BYTES_MAX: Final = 16 * 1024
 # A fetch of more partitions is served in steps: each takes 5 µs or more.
 QUICK_PARTITIONS: Final = 400
-# How often a long fetch reads changed partitions again if it still has too few bytes. Then it responds
-# with what it has: waiting would miss what was appended during the last read.
+# How often a long fetch reads changed partitions again if it still has too few bytes. Then it
+# responds with what it has: waiting would miss what was appended during the last read.
 READS_MAX: Final = 3
 # How many partitions are read, or added to the response, in one step.
 READ_AT_ONCE: Final = 100

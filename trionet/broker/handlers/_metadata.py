@@ -1,8 +1,8 @@
 """Metadata, versions 0 to 13: the live nodes, the topics, and the leaders of their partitions.
 
 An unknown topic that is requested by name is created if ``auto.create.topics.enable`` and the
-request allow it. This response then has UNKNOWN_TOPIC_OR_PARTITION, as that of Apache Kafka 4.3.1 in
-all versions, and the next one has its partitions; with ``auto.create.topics.ready.at.once`` this
+request allow it. This response then has UNKNOWN_TOPIC_OR_PARTITION, as that of Apache Kafka 4.3.1
+in all versions, and the next one has its partitions; with ``auto.create.topics.ready.at.once`` this
 one has them.
 """
 
@@ -48,7 +48,8 @@ async def handle(
         found = await _find_all(broker, request, call)
     partitions = sum(each.partitions for each in found if isinstance(each, Topic))
     if call.must_be_long(len(found) + partitions):
-        # Not by calling the handler again: a topic that was just created would not be reported as new.
+        # Not by calling the handler again: a topic that was just created would not be reported as
+        # new.
         call.takes_long(partial(_respond, broker, request, call, found))
         return None
     return await _respond(broker, request, call, found)
@@ -105,7 +106,8 @@ def _find(
     """The topic, or a response with an error; None if a topic of the name may be created."""
     name = requested.name
     if version < BY_ID and (name is None or any(requested.topic_id)):
-        # Versions 10 and 11 have the fields but not the feature (Kafka: handleTopicMetadataRequest).
+        # Versions 10 and 11 have the fields but not the feature (Kafka:
+        # handleTopicMetadataRequest).
         return MetadataResponseTopic(
             name=name or "", topic_id=requested.topic_id, error_code=error_codes.INVALID_REQUEST
         )

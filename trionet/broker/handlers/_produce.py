@@ -4,14 +4,15 @@ The problem: a request takes 20 µs if its batches are appended as they are, and
 have to be converted, recompressed or flushed; it must not hold a handler then, nor lose its place
 among the requests of its connection.
 
-The choice: :class:`_Produce`, built like Fetch, does everything that is quick in the handler, and the
-rest in one task. Its steps are the same either way: convert, append, recompress, respond, or first
-flush and then respond. The order of a connection's requests is kept, since a connection has only one
-request in progress. Tasks for every request were refused: starting one costs as much as an append.
+The choice: :class:`_Produce`, built like Fetch, does everything that is quick in the handler, and
+the rest in one task. Its steps are the same either way: convert, append, recompress, respond, or
+first flush and then respond. The order of a connection's requests is kept, since a connection has
+only one request in progress. Tasks for every request were refused: starting one costs as much as an
+append.
 
-* The response is sent when the batches are in the log, and on the disk if ``flush.messages`` requires
-  that. All replicas share one log: ``acks=all`` differs from ``acks=1`` only in that it is rejected
-  while too few replicas are live (``min.insync.replicas``).
+* The response is sent when the batches are in the log, and on the disk if ``flush.messages``
+  requires that. All replicas share one log: ``acks=all`` differs from ``acks=1`` only in that it is
+  rejected while too few replicas are live (``min.insync.replicas``).
 * ``acks=0`` has no response; an error closes the connection, as in Kafka, since nothing else could
   inform the client.
 * A records field contains one batch.

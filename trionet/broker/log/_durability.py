@@ -114,7 +114,7 @@ class Durability:
         return self._durable_end if stored == self.recovery_point else (stored, 0)
 
     def is_durable(self, offset: int) -> bool:
-        """Whether everything below ``offset`` is on the disk, including indexes of finished segments."""
+        """Whether everything below ``offset`` is on the disk, with the indexes of finished segments."""
         return self.recovery_point >= offset and not any(
             each.end_offset <= offset for each in self._rolled
         )
@@ -134,7 +134,7 @@ class Durability:
         self._commit.failure = self._commit.failure or reason
 
     async def flush(self, up_to: int) -> None:
-        """Return when everything below ``up_to`` is durable; see :meth:`trionet.broker.log.Log.flush`."""
+        """Return when everything below ``up_to`` is durable; see :meth:`.Log.flush`."""
         await self._commit.until(lambda: self.is_durable(up_to), self._begin)
 
     async def save_epochs(self) -> None:

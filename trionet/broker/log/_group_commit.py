@@ -105,8 +105,8 @@ class GroupCommit:
             failure = await self._directory.in_thread(work, self._limiter)
             if failure is not None:
                 self.failure = (
-                    f"{self._name}: syncing written data failed ({failure}); the log rejects appends"
-                    " until a restart of the broker has checked it"
+                    f"{self._name}: syncing written data failed ({failure}); the log rejects"
+                    " appends until a restart of the broker has checked it"
                 )
                 self._cause = failure
                 self.raise_if_failed()

@@ -61,13 +61,14 @@ class Log(ReadableLog):
         topic: str = "",
         partition: int = 0,
     ) -> Log:
-        """Open the log in a folder, or create an empty one. Blocks; scans after an unclean shutdown.
+        """Open the log in a folder, or create one. Blocks; scans after an unclean shutdown.
 
         Args:
             directory: the partition's folder.
             config: the topic's settings; Kafka's defaults by default.
             now_ms: the current time.
-            last_shutdown: how the last run ended; by default unclean, with nothing known to be on the disk.
+            last_shutdown: how the last run ended; by default unclean, with nothing known to be on
+                the disk.
             topic: the topic's name.
             partition: the partition's number.
 
@@ -97,7 +98,8 @@ class Log(ReadableLog):
             now_ms: the current time.
 
         Raises:
-            ApiError: nothing was appended, and the log is unchanged. UNSUPPORTED_FOR_MESSAGE_FORMAT,
+            ApiError: nothing was appended, and the log is unchanged.
+                UNSUPPORTED_FOR_MESSAGE_FORMAT,
         CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD,
         INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
         KAFKA_STORAGE_ERROR (the disk is full or failed, or the log is closed).
@@ -211,7 +213,8 @@ class Log(ReadableLog):
         segment = Segment.create(self.directory, self.end_offset, now_ms)
         self._is_as_closed = False
         if self.directory.is_durable:
-            # Before the segment is added: if it were not synced later, a power failure could lose it.
+            # Before the segment is added: if it were not synced later, a power failure could lose
+            # it.
             self._durability.note_roll(finished, dict(self._producers))
         self._segments.add(segment)
         self._is_rolling = False
@@ -242,7 +245,7 @@ class Log(ReadableLog):
 
     @property
     def extent(self) -> Extent:
-        """The part of the log that is on the disk; the next start compares it with what it finds."""
+        """The part of the log that is on the disk; the next start compares it with what is there."""
         base_offset, position = self._durability.stored_position
         return Extent(
             self.topic_id,
@@ -277,7 +280,8 @@ class Log(ReadableLog):
     def flush_due(self, now_ms: int) -> int | None:
         """The offset up to which a flush is due now; None: no flush is due.
 
-        Due by ``flush.messages``, by ``flush.ms``, or because a finished segment is not on the disk.
+        Due by ``flush.messages``, by ``flush.ms``, or because a finished segment is not on the
+        disk.
         """
         if not self.directory.is_durable or self.is_offline:
             return None
@@ -378,7 +382,7 @@ class Log(ReadableLog):
                 self._removals -= 1
 
     async def _save_start_offset(self) -> None:
-        """Save the start offset before files are removed; else a start would report them missing."""
+        """Save the start offset; a start would report files removed before as missing."""
         if self._save_start is None:
             return
         try:

@@ -1,9 +1,9 @@
 """Assigns offsets to batches without copying their records.
 
-The CRC does not cover the base offset (bytes 0-7) and leader epoch (12-15): a new header of 16 bytes
-is written in front of the rest, which stays as it arrived. Only LogAppendTime also changes the
-attributes and the greatest timestamp; the CRC is then computed again, over the new header and the
-unchanged rest.
+The CRC does not cover the base offset (bytes 0-7) and leader epoch (12-15): a new header of 16
+bytes is written in front of the rest, which stays as it arrived. Only LogAppendTime also changes
+the attributes and the greatest timestamp; the CRC is then computed again, over the new header and
+the unchanged rest.
 """
 
 # Compiled by mypyc.

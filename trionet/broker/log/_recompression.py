@@ -66,8 +66,8 @@ def must_recompress(records: Buffer, config: LogConfig) -> bool:
 async def recompress(records: Buffer, log: Log, now_ms: int) -> bytes:
     """Return the batches of a records field in the topic's codec. Always a checkpoint.
 
-    Large fields are recompressed in a thread; so is every field if the topic sets a level, since the
-    highest level of zstd takes a tenth of a second even for the smallest batch.
+    Large fields are recompressed in a thread; so is every field if the topic sets a level, since
+    the highest level of zstd takes a tenth of a second even for the smallest batch.
 
     Args:
         records: one or more batches, as they arrived.

@@ -64,7 +64,8 @@ def decode_offsets(data: bytes) -> dict[PartitionKey, int]:
         partition, offset = int(entry[2]), int(entry[3])
         if partition > _PARTITION_MAX or abs(offset) > _OFFSET_MAX:
             raise ValueError(
-                f"invalid line {line!r}: partitions end at {_PARTITION_MAX}, offsets at {_OFFSET_MAX}"
+                f"invalid line {line!r}: partitions end at {_PARTITION_MAX}, offsets at"
+                f" {_OFFSET_MAX}"
             )
         offsets[entry[1], partition] = offset
     if len(offsets) != int(count):
@@ -131,8 +132,8 @@ def decode_identity(data: bytes, where: str) -> FolderIdentity:
             fields[key.strip()] = value.strip().replace("\\", "")
     if fields.get("version") != "1":
         raise ConfigError(
-            f"{where} has version {fields.get('version')}; only version 1, the one of KRaft brokers,"
-            " is supported"
+            f"{where} has version {fields.get('version')}; only version 1, that of KRaft brokers, is"
+            " supported"
         )
     try:
         return FolderIdentity(

@@ -232,7 +232,7 @@ class Directory(Protocol):
         """
 
     def replace(self, name: str, data: Buffer) -> None:
-        """Replace the content of a file: a power failure leaves the old or the new, never a mixture.
+        """Replace the content of a file: a power failure leaves the old one or the new one.
 
         Name and bytes are durable when this returns.
         """

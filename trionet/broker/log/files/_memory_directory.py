@@ -2,8 +2,8 @@
 
 Log files are anonymous memory files (``memfd_create``, or unlinked temporary files where the system
 lacks it), so that gathering writes and ``sendfile`` take the same path as on a disk. They are
-created by the first write: a new topic of 10,000 partitions uses no descriptor. Small files that are
-only read and written whole (indexes, snapshots) are bytearrays.
+created by the first write: a new topic of 10,000 partitions uses no descriptor. Small files that
+are only read and written whole (indexes, snapshots) are bytearrays.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ def read_ahead(path: str, folders: Iterable[str]) -> None:
     """Start reading what opening the logs in some folders will read.
 
     Does nothing if the files of the first one are in the page cache, or if the system does not
-    support such hints. Never fails: opening the log reports what is wrong. Blocks while it lists the
-    folders.
+    support such hints. Never fails: opening the log reports what is wrong. Blocks while it lists
+    the folders.
 
     Args:
         path: the data folder.

@@ -122,9 +122,9 @@ class LogFolder:
             now_ms: the current time.
             threads: how many logs to recover concurrently
                 (``num.recovery.threads.per.data.dir``).
-            topic_id_for: returns the id of the topic of a name, None if there is none. A folder with
-                another id belonged to a deleted topic, and is set aside; one without an id gets this
-                one. By default, the ids in the folders are used.
+            topic_id_for: returns the id of the topic of a name, None if there is none. A folder
+                with another id belonged to a deleted topic, and is set aside; one without an id
+                gets this one. By default, the ids in the folders are used.
             expected: the partitions of all topics; a missing folder is reported and created.
             begun: those of them whose creation had not finished.
             removed: the partitions whose deletion had not finished, with the ids of their topics.
@@ -235,8 +235,8 @@ class LogFolder:
         self._creating.add(key)
         try:
             if self._checkpointing.mentions(key):
-                # The checkpoints of a deleted topic of this name: after a crash they would be taken for
-                # those of the new one.
+                # The checkpoints of a deleted topic of this name: after a crash they would be taken
+                # for those of the new one.
                 await self.write_checkpoints()
             log = await self._run(self._create_log, key, topic_id, config, now_ms)
             self.logs[key] = log

@@ -102,8 +102,8 @@ class PartitionOpening:
         more = f" and {len(refused) - NAMED_MAX} more" if len(refused) > NAMED_MAX else ""
         raise MissingRecordsError(
             f"records of {names}{more} are missing (see the log) and log.missing.records.allowed is"
-            " false; restore the files from a backup, or start with log.missing.records.allowed=true"
-            " to continue without these records"
+            " false; restore the files from a backup, or start with"
+            " log.missing.records.allowed=true to continue without these records"
         )
 
     def _open_folder(

@@ -15,7 +15,7 @@ _INT64_MAX = 2**63 - 1
 
 @attrs.frozen(kw_only=True)
 class LogConfig:
-    """The log settings of one topic: Kafka's topic keys with underscores for dots, with its defaults.
+    """The log settings of one topic: Kafka's topic keys and defaults, with underscores for dots.
 
     Sizes are in bytes, times in milliseconds. Ranges are not checked here, but where the
     configuration is read.

@@ -56,7 +56,7 @@ class Segments:
         self._keep_loaded(finished)
 
     def remove_below(self, offset: int) -> list[Segment]:
-        """Remove and return the segments that end at or before ``offset``, except the active one."""
+        """Remove and return the segments that end at ``offset`` or before, except the active one."""
         kept = [each for each in self.all if each.end_offset > offset or each is self.active]
         removed = self.all[: len(self.all) - len(kept)]
         self.all = kept

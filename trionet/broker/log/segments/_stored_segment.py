@@ -154,7 +154,8 @@ class StoredSegment:
         index, time_index, newest, damage = self._index_batches()
         growing = self._time_index
         if growing is not None:
-            # The loop may be appending to it, and a flush saving it: the next flush writes the files.
+            # The loop may be appending to it, and a flush saving it: the next flush writes the
+            # files.
             self._index_cuts += 1
             time_index = growing
         else:
@@ -173,7 +174,7 @@ class StoredSegment:
     def _index_batches(
         self,
     ) -> tuple[OffsetIndex, TimeIndex, tuple[int, int], Exception | None]:
-        """Both indexes, the greatest timestamp with its offset, and the damage after the batches."""
+        """Both indexes, the greatest timestamp and its offset, and the damage after the batches."""
         index, time_index = OffsetIndex(), TimeIndex()
         base_offset, next_offset = self.base_offset, self.base_offset
         newest = (-1, base_offset)
@@ -368,8 +369,8 @@ class StoredSegment:
         found = bisect_right(recent, offset, key=_base_offset) - 1
         if 0 <= found < len(recent):
             place = recent[found]
-            # The loop may have shortened the list since the search: the place itself says whether it
-            # is the right one.
+            # The loop may have shortened the list since the search: the place itself says whether
+            # it is the right one.
             if place.base_offset <= offset <= place.last_offset:
                 return place
         return None
