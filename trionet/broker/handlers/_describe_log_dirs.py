@@ -20,7 +20,7 @@ from ...protocol.messages.describe_log_dirs import (
 )
 from ..api._call import Call
 from ..api._dispatch import serves
-from ..log.files._threads import run_blocking
+from ..log.files._directory import run_blocking
 from ..model._broker_state import BrokerState
 from ..storage._storage_errors import storage_errors
 

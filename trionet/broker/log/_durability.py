@@ -15,7 +15,6 @@ import trio
 from ._group_commit import GroupCommit, Round
 from .files._checkpoint_files import PARTITION_FILE
 from .files._directory import Directory
-from .recovery._clean_start import sync_segment
 from .segments._segment import Segment
 from .segments._segments import Segments
 from .state._leader_epochs import LEADER_EPOCH_FILE, LeaderEpochs
@@ -114,7 +113,7 @@ class Durability:
         return self._durable_end if stored == self.recovery_point else (stored, 0)
 
     def is_durable(self, offset: int) -> bool:
-        """Whether everything below ``offset`` is on the disk, with the indexes of finished segments."""
+        """Whether everything below ``offset`` is on the disk, with indexes of finished segments."""
         return self.recovery_point >= offset and not any(
             each.end_offset <= offset for each in self._rolled
         )
@@ -166,7 +165,7 @@ class Durability:
 
         def sync() -> None:
             for segment in rolled:
-                sync_segment(segment)
+                segment.sync()
             active.file.sync()
             if not self._names_durable:
                 self._sync_metadata()

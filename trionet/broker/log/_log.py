@@ -24,16 +24,12 @@ from ...protocol.error_codes import KAFKA_STORAGE_ERROR, OFFSET_OUT_OF_RANGE
 from ._offset_assignment import Appended, Assignment, assign, buffers_to_write
 from ._readable_log import ReadableLog
 from ._validation import check_batches
-from .files._directory import Buffer, Directory
+from .files._directory import Buffer, Directory, run_blocking
 from .files._extents import Extent
-from .files._threads import run_blocking
-from .recovery._clean_start import sync_indexes
 from .recovery._log_loader import LastShutdown
 from .segments._log_config import LogConfig
-from .segments._retention import start_offset_due
-from .segments._segment import Segment
-from .segments._segment_files import remove_segments
-from .segments._stored_segment import BatchPlace, file_name
+from .segments._segment import BatchPlace, Segment, file_name
+from .segments._segments import remove_segments, start_offset_due
 from .state._leader_epochs import LEADER_EPOCH_FILE
 from .state._producer_recovery import write_snapshot
 from .state._producer_state import expired
@@ -98,11 +94,11 @@ class Log(ReadableLog):
             now_ms: the current time.
 
         Raises:
-            ApiError: nothing was appended, and the log is unchanged.
-                UNSUPPORTED_FOR_MESSAGE_FORMAT,
-        CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD,
-        INVALID_TIMESTAMP, OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH,
-        KAFKA_STORAGE_ERROR (the disk is full or failed, or the log is closed).
+            ApiError: nothing was appended, and the log is unchanged:
+                UNSUPPORTED_FOR_MESSAGE_FORMAT, CORRUPT_MESSAGE, MESSAGE_TOO_LARGE,
+                RECORD_LIST_TOO_LARGE, INVALID_RECORD, INVALID_TIMESTAMP,
+                OUT_OF_ORDER_SEQUENCE_NUMBER, INVALID_PRODUCER_EPOCH, KAFKA_STORAGE_ERROR (the disk
+                is full or failed, or the log is closed).
         """
         if self._offline_reason is not None or self._durability.failure is not None:
             raise ApiError(
@@ -144,7 +140,7 @@ class Log(ReadableLog):
             interval = config.index_interval_bytes
             for _, _, batch_size, base_offset, batch_last_offset, timestamp in batches:
                 place = _tuple(BatchPlace, (base_offset, batch_last_offset, position, batch_size))
-                segment.note(place, timestamp, interval)
+                segment.index_batch(place, timestamp, interval)
                 position += batch_size
             self._durability.note_append(now_ms)
             segment.grow(position, last_offset + 1, now_ms)
@@ -245,7 +241,7 @@ class Log(ReadableLog):
 
     @property
     def extent(self) -> Extent:
-        """The part of the log that is on the disk; the next start compares it with what is there."""
+        """The part of the log that is on the disk; the next start compares its files with it."""
         base_offset, position = self._durability.stored_position
         return Extent(
             self.topic_id,
@@ -435,7 +431,7 @@ class Log(ReadableLog):
         for segment in self._segments.all:
             if segment.has_unsaved_index or segment is active:
                 segment.save_indexes()
-        sync_indexes(active)
+        active.sync_indexes()
         if not self.epochs.is_saved and self.size:
             # Without the file, an empty log starts with epoch 0.
             self.directory.replace(LEADER_EPOCH_FILE, self.epochs.encode())

@@ -132,8 +132,8 @@ def decode_identity(data: bytes, where: str) -> FolderIdentity:
             fields[key.strip()] = value.strip().replace("\\", "")
     if fields.get("version") != "1":
         raise ConfigError(
-            f"{where} has version {fields.get('version')}; only version 1, that of KRaft brokers, is"
-            " supported"
+            f"{where} has version {fields.get('version')}; only version 1, that of KRaft brokers,"
+            " is supported"
         )
     try:
         return FolderIdentity(

@@ -22,12 +22,12 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Protocol, TypeVar
 
 import trio
 
 from ....errors import ConfigError
-from ._threads import in_thread
 
 T = TypeVar("T")
 
@@ -283,6 +283,25 @@ class Directory(Protocol):
         Raises:
             ConfigError: another broker uses the folder.
         """
+
+
+async def in_thread(work: Callable[[], T], limiter: trio.CapacityLimiter | None = None) -> T:
+    """Call ``work()`` in one of trio's threads.
+
+    Cancellation: before the call, it is not made; during the call, this waits for its end.
+    """
+    return await trio.to_thread.run_sync(work, limiter=limiter)
+
+
+async def run_blocking(directory: Directory, work: Callable[..., T], *args: object) -> T:
+    """Call ``work(*args)``, which uses ``directory``. Always a checkpoint.
+
+    Cancellation: before the call, it is not made; during the call, this waits for its end.
+    """
+    if directory.is_durable:
+        return await directory.in_thread(partial(work, *args))
+    await trio.lowlevel.checkpoint()
+    return work(*args)
 
 
 class FolderDirectory:

@@ -21,9 +21,9 @@ from ._directory import (
     FolderLock,
     LogFile,
     check_descriptor_limit,
+    in_thread,
     log_file,
 )
-from ._threads import in_thread
 
 T = TypeVar("T")
 

@@ -17,9 +17,8 @@ from ..files._checkpoint_files import (
     PartitionKey,
     encode_offsets,
 )
-from ..files._directory import Directory
+from ..files._directory import Directory, run_blocking
 from ..files._extents import EXTENT_FILE, encode_extents, extent_line
-from ..files._threads import run_blocking
 
 # By how much a file may grow and still be written on a full disk, so that records can be deleted to
 # free space: a line for each of a few partitions, and less than a block.

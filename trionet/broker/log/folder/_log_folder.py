@@ -32,9 +32,8 @@ from ..files._checkpoint_files import (
     partition_of,
     stray_name,
 )
-from ..files._directory import Directory, FolderLock
+from ..files._directory import Directory, FolderLock, run_blocking
 from ..files._read_ahead import read_ahead
-from ..files._threads import run_blocking
 from ..recovery._log_loader import LastShutdown
 from ..segments._log_config import LogConfig
 from ._checkpointing import Checkpointing

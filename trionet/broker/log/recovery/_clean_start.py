@@ -1,4 +1,4 @@
-"""Opens the newest segment after a clean shutdown without scanning it, and syncs segments.
+"""Opens the newest segment after a clean shutdown, without scanning it.
 
 An index is derived data. One that does not match its log file is rebuilt from the batch headers
 when it is first needed; the log file itself is left alone, since it was on the disk before the last
@@ -8,7 +8,6 @@ shutdown.
 from __future__ import annotations
 
 from ....errors import ApiError, WireFormatError
-from ....protocol.records._batch import HEADER_SIZE, BatchHeader, read_header
 from ..segments._batch_scan import last_offset_max
 from ..segments._index import OffsetIndex, TimeIndex
 from ..segments._segment import Segment
@@ -26,7 +25,7 @@ def find_clean_end(segment: Segment, end_offset_max: int, *, gaps_allowed: bool)
     """
     if not segment.size:
         # A log that was never written to has no index files.
-        forget_indexes(segment)
+        segment.drop_indexes()
         return True
     try:
         index = OffsetIndex.decode(segment.directory.read(segment.name("index")), segment.size)
@@ -36,7 +35,7 @@ def find_clean_end(segment: Segment, end_offset_max: int, *, gaps_allowed: bool)
         segment.continue_indexes(index, times)
         if not _find_end(segment, index, gaps_allowed) or segment.end_offset > end_offset_max:
             return False
-        segment.first_timestamp = read_batch_header(segment, 0).max_timestamp
+        segment.first_timestamp = segment.read_header(0).max_timestamp
     except (ApiError, WireFormatError, FileNotFoundError):
         return False
     return True
@@ -63,31 +62,3 @@ def _find_end(segment: Segment, index: OffsetIndex, gaps_allowed: bool) -> bool:
         return False
     segment.end_offset = following
     return True
-
-
-def forget_indexes(segment: Segment) -> None:
-    """Drop the indexes, in memory and on the disk."""
-    for suffix in ("index", "timeindex"):
-        segment.directory.remove(segment.name(suffix))
-    segment.start_indexes()
-
-
-def sync_segment(segment: Segment) -> None:
-    """Sync the log file and the saved index files. Blocks."""
-    segment.file.sync()
-    sync_indexes(segment)
-
-
-def sync_indexes(segment: Segment) -> None:
-    """Sync the saved index files. Blocks."""
-    for suffix in ("index", "timeindex"):
-        try:
-            segment.directory.sync_file(segment.name(suffix))
-        except FileNotFoundError:
-            # Those of the active segment are created with their first entries.
-            continue
-
-
-def read_batch_header(segment: Segment, position: int) -> BatchHeader:
-    """Read the whole header of the batch at a position. Blocks."""
-    return read_header(segment.file.read_at(position, HEADER_SIZE))

@@ -9,8 +9,7 @@ from __future__ import annotations
 from ....protocol.records._batch import CRC_START, HEADER_SIZE, MAGIC, PREFIX_SIZE, BatchHeader
 from ....protocol.records._crc32c import crc32c
 from ..files._directory import Directory
-from ..segments._segment import Segment
-from ..segments._stored_segment import BatchPlace
+from ..segments._segment import BatchPlace, Segment
 
 # An index has 31 bits for an offset relative to its segment.
 _OFFSETS_MAX = 2**31
@@ -42,7 +41,7 @@ def fill_gap(
         segment = Segment.create(directory, first_offset, now_ms)
         segment.write([batch], len(batch))
         first_offset += count
-        segment.note(BatchPlace(segment.base_offset, first_offset - 1, 0, len(batch)), -1, 0)
+        segment.index_batch(BatchPlace(segment.base_offset, first_offset - 1, 0, len(batch)), -1, 0)
         segment.grow(len(batch), first_offset, now_ms)
         segment.save_indexes()
         segment.file.sync()

@@ -29,7 +29,7 @@ from ..files._directory import Directory
 from ..files._extents import Extent
 from ..segments._log_config import LogConfig
 from ..segments._segment import Segment
-from ..segments._segment_files import find_segments, remove_segments
+from ..segments._segments import find_segments, remove_segments
 from ..state._epoch_recovery import assign_next_epoch, epochs_of_batches, stored_epochs
 from ..state._leader_epochs import LeaderEpochs
 from ..state._producer_recovery import (

@@ -19,8 +19,7 @@ from ....errors import ApiError, TrionetError
 from ....protocol.records._batch import HEADER_SIZE
 from ..files._extents import Extent
 from ..segments._index import OffsetIndex
-from ..segments._segment import Segment
-from ..segments._stored_segment import file_name
+from ..segments._segment import Segment, file_name
 
 logger = logging.getLogger("trionet.broker.log")
 

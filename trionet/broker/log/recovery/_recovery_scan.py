@@ -13,14 +13,12 @@ from .._validation import records_max
 from ..files._directory import Directory
 from ..segments._batch_scan import BatchScan
 from ..segments._log_config import LogConfig
-from ..segments._segment import Segment
-from ..segments._segment_files import remove_segments
-from ..segments._stored_segment import BatchPlace
+from ..segments._segment import BatchPlace, Segment
+from ..segments._segments import remove_segments
 from ..state._epoch_recovery import epochs_of_batches
 from ..state._leader_epochs import EPOCH_MAX, LeaderEpochs
 from ..state._producer_recovery import producers_at, snapshot_offsets, write_snapshot
 from ..state._producer_state import ProducerEntry, replayed
-from ._clean_start import forget_indexes, sync_segment
 from ._empty_batches import fill_gap, truncate_segment
 from ._missing_records import MissingRecords
 
@@ -119,7 +117,7 @@ class RecoveryScan:
                 self._cut(segment, size, segments[number + 1 :], damage)
                 break
         for segment in kept:
-            sync_segment(segment)
+            segment.sync()
         for segment in kept[:-1]:
             segment.release()
         self._directory.sync()
@@ -167,7 +165,7 @@ class RecoveryScan:
 
     def _scan_up_to(self, segment: Segment, size: int) -> tuple[BatchScan, int | None]:
         """Index the batches within ``size``; also return where trailing implausible ones start."""
-        forget_indexes(segment)
+        segment.drop_indexes()
         epochs = self._epochs
         gaps_allowed = self._config.may_have_gaps
         scan = BatchScan(segment.file, size, segment.base_offset, gaps_allowed=gaps_allowed)
@@ -178,7 +176,7 @@ class RecoveryScan:
             elif implausible_at is None:
                 implausible_at = scan.position
             place = BatchPlace(header.base_offset, header.last_offset, scan.position, header.size)
-            segment.note(place, header.max_timestamp, self._config.index_interval_bytes)
+            segment.index_batch(place, header.max_timestamp, self._config.index_interval_bytes)
             if epochs.latest < header.leader_epoch <= EPOCH_MAX:
                 epochs.assign(header.leader_epoch, header.base_offset)
             if header.producer_id >= 0:

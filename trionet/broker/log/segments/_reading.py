@@ -17,8 +17,7 @@ from ....net.wire._transmission import FileRange
 from ....protocol.error_codes import OFFSET_OUT_OF_RANGE
 from ..files._directory import LogFile
 from ..files._page_cache import is_range_cached, warm_range
-from ._segment import Segment
-from ._stored_segment import BatchPlace
+from ._segment import BatchPlace, Segment
 
 _base_offset = attrgetter("base_offset")
 

@@ -1,4 +1,4 @@
-"""The segments of one log, and which of the old ones are kept open.
+"""The segments of one log: their files, which of the old ones are kept open, and retention.
 
 (Kafka: LogSegments.) The list is replaced, never changed, when a segment is added or removed, so
 that a thread can go on reading the list it took. Old segments are opened when they are read; only
@@ -13,10 +13,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from operator import attrgetter
 
-from ._segment import Segment
+from ..files._directory import Directory
+from ._log_config import LogConfig
+from ._segment import Segment, file_name, is_offset
 
 # How many old segments of a log stay open, with their index in memory, for readers.
 OLD_SEGMENTS_LOADED_MAX = 4
+
+_OFFSET_DIGITS = 20
+_LEFTOVERS = (".deleted", ".tmp", ".cleaned")
+_INDEXES = ("index", "timeindex", "txnindex")
+_SEGMENT_SUFFIXES = (*_INDEXES, "snapshot", "log")
 
 _base_offset = attrgetter("base_offset")
 
@@ -56,7 +63,7 @@ class Segments:
         self._keep_loaded(finished)
 
     def remove_below(self, offset: int) -> list[Segment]:
-        """Remove and return the segments that end at ``offset`` or before, except the active one."""
+        """Remove and return the segments that end at or before ``offset``; never the active one."""
         kept = [each for each in self.all if each.end_offset > offset or each is self.active]
         removed = self.all[: len(self.all) - len(kept)]
         self.all = kept
@@ -88,3 +95,69 @@ class Segments:
         for idle in list(loaded)[:-OLD_SEGMENTS_LOADED_MAX]:
             loaded.pop(idle, None)
             idle.release()
+
+
+def find_segments(directory: Directory, names: list[str], now_ms: int) -> list[Segment]:
+    """The segments among the files of a folder, ascending. Removes leftovers of deletions."""
+    named: dict[str, set[int]] = {suffix: set() for suffix in _SEGMENT_SUFFIXES}
+    for name in names:
+        stem, _, suffix = name.partition(".")
+        if name.endswith(_LEFTOVERS):
+            directory.remove(name)
+        elif suffix in named and len(stem) == _OFFSET_DIGITS and is_offset(stem):
+            named[suffix].add(int(stem))
+    for suffix in _INDEXES:
+        for base_offset in named[suffix] - named["log"]:
+            directory.remove(file_name(base_offset, suffix))
+    bases = sorted(named["log"])
+    # The end offset of the last segment is determined later.
+    ends = [*bases[1:], *bases[-1:]]
+    return [
+        Segment.old(directory, base_offset, end_offset, now_ms)
+        for base_offset, end_offset in zip(bases, ends, strict=True)
+    ]
+
+
+def remove_segments(directory: Directory, segments: list[Segment]) -> None:
+    """Remove the files of segments, one segment after the other. Blocks; open files stay readable.
+
+    The caller gives the order: oldest first at the start of a log, newest first at its end, so that
+    a power failure leaves no gap in the middle. The file system may reorder removals, hence the
+    sync after each segment.
+    """
+    for segment in segments:
+        for suffix in _SEGMENT_SUFFIXES:
+            directory.remove(file_name(segment.base_offset, suffix))
+        directory.sync()
+
+
+def start_offset_due(
+    segments: list[Segment], config: LogConfig, start_offset: int, limit: int, now_ms: int
+) -> int | None:
+    """The log start offset that retention calls for now; None: no segment is to be deleted.
+
+    From the oldest on, segments are deleted by age (``retention.ms``), and as long as the rest has
+    at least ``retention.bytes``. Those below the log start offset are always deleted. The active
+    segment may be deleted too, and is replaced by a new one, unless it is empty.
+
+    Args:
+        segments: all segments, ascending.
+        config: the topic's settings.
+        start_offset: the current log start offset.
+        limit: the high watermark; nothing from this offset on is deleted.
+        now_ms: the current time.
+    """
+    rest = sum(segment.size for segment in segments)
+    due = None
+    for segment in segments:
+        rest -= segment.size
+        is_active = segment is segments[-1]
+        if (is_active and not segment.size) or segment.end_offset > limit:
+            break
+        is_deleted = not is_active and segment.end_offset <= start_offset
+        is_old = 0 <= config.retention_ms < now_ms - segment.newest_ms
+        is_too_much = 0 <= config.retention_bytes <= rest
+        if not is_deleted and not (config.removes_old_segments and (is_old or is_too_much)):
+            break
+        due = max(segment.end_offset, start_offset)
+    return due

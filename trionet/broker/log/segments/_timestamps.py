@@ -12,9 +12,7 @@ from typing import NamedTuple
 from ....errors import WireFormatError
 from ....protocol.records._batch import BatchHeader
 from ....protocol.records._records import decode_batch
-from ..recovery._clean_start import read_batch_header
-from ._segment import Segment
-from ._stored_segment import BatchPlace
+from ._segment import BatchPlace, Segment
 
 
 class OffsetAndTimestamp(NamedTuple):
@@ -43,7 +41,7 @@ def first_at_or_after(
                 return None
             if place.last_offset < start_offset:
                 continue
-            header = read_batch_header(segment, place.position)
+            header = segment.read_header(place.position)
             if header.max_timestamp < timestamp:
                 continue
             for record in _times(segment, place, header):
@@ -69,7 +67,7 @@ def newest(segments: list[Segment], start_offset: int) -> OffsetAndTimestamp | N
         place = segment.locate(offset) if timestamp >= 0 and offset >= start_offset else None
         if place is None:
             continue
-        header = read_batch_header(segment, place.position)
+        header = segment.read_header(place.position)
         records = [
             record for record in _times(segment, place, header) if record.offset >= start_offset
         ]
@@ -107,7 +105,7 @@ def _newest_left(segment: Segment, start_offset: int) -> int:
     offset, timestamp = -1, -1
     for place in segment.places_from(start_offset):
         if place.last_offset >= start_offset:
-            header = read_batch_header(segment, place.position)
+            header = segment.read_header(place.position)
             if header.max_timestamp > timestamp:
                 offset, timestamp = place.last_offset, header.max_timestamp
     return offset

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 from ....errors import ApiError, WireFormatError
 from ..files._directory import Directory
-from ..recovery._clean_start import read_batch_header
 from ..segments._segment import Segment
 from ._leader_epochs import EPOCH_MAX, LEADER_EPOCH_FILE, LeaderEpochs, decode_epochs
 
@@ -42,7 +41,7 @@ def epochs_of_batches(segments: Iterable[Segment]) -> LeaderEpochs:
     for segment in segments:
         try:
             for place in segment.places(0):
-                header = read_batch_header(segment, place.position)
+                header = segment.read_header(place.position)
                 if epochs.latest < header.leader_epoch <= EPOCH_MAX:
                     epochs.assign(header.leader_epoch, header.base_offset)
         except (ApiError, WireFormatError) as error:

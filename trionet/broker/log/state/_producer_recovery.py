@@ -7,9 +7,7 @@ from collections.abc import Iterable
 
 from ....errors import ApiError, WireFormatError
 from ..files._directory import Directory
-from ..recovery._clean_start import read_batch_header
-from ..segments._segment import Segment
-from ..segments._stored_segment import file_name, is_offset
+from ..segments._segment import Segment, file_name, is_offset
 from ._producer_snapshot import decode_snapshot, encode_snapshot
 from ._producer_state import ProducerEntry, replayed
 
@@ -82,7 +80,7 @@ def producers_at(
 def _replay(segment: Segment, start: int, end: int, producers: dict[int, ProducerEntry]) -> None:
     for place in segment.places_from(max(start, segment.base_offset)):
         if start <= place.base_offset < end:
-            header = read_batch_header(segment, place.position)
+            header = segment.read_header(place.position)
             if header.producer_id >= 0:
                 producers[header.producer_id] = replayed(producers.get(header.producer_id), header)
 
