@@ -388,7 +388,7 @@ class Segment:
         self.file.sync()
         self.sync_indexes()
 
-    def self.sync_indexes() -> None:
+    def sync_indexes(self) -> None:
         """Sync the saved index files. Blocks."""
         for suffix in ("index", "timeindex"):
             try:
