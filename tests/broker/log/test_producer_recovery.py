@@ -4,8 +4,11 @@ import pytest
 
 from support.logs import batch
 from trionet.broker.log import Directory, LastShutdown, Log, LogConfig
-from trionet.broker.log.state._producer_recovery import snapshot_offsets
-from trionet.broker.log.state._producer_snapshot import decode_snapshot, encode_snapshot
+from trionet.broker.log.state._producer_snapshot import (
+    decode_snapshot,
+    encode_snapshot,
+    snapshot_offsets,
+)
 from trionet.errors import ApiError
 
 NOW = 5_000

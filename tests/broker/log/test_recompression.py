@@ -13,7 +13,8 @@ from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 from support.logs import batch
 from trionet._util._off_loop import OFF_LOOP_BYTES
 from trionet.broker.log import Log, LogConfig, MemoryDirectory
-from trionet.broker.log._recompression import must_recompress, recompress
+from trionet.broker.log.files._directory import Buffer
+from trionet.broker.log.validation._recompression import must_recompress, recompress
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE
 from trionet.protocol.records._batch import CRC_START, HEADER_SIZE, check_crc, read_header
@@ -34,6 +35,10 @@ def log_of(compression_type: str, **settings: object) -> Log:
     return Log.open(MemoryDirectory(), config, now_ms=NOW)
 
 
+async def recompressed(records: Buffer, log: Log, now_ms: int) -> bytes:
+    return await recompress(records, log.config, log.directory, now_ms)
+
+
 def with_body(codec: int, body: bytes) -> bytes:
     """A batch with a body of our choice."""
     header = read_header(batch(3))._replace(length=49 + len(body), attributes=codec)
@@ -49,7 +54,7 @@ async def test_records_are_the_same_in_the_topics_codec(wanted: str, codec: int)
         assert not must_recompress(sent, log_of(wanted).config)
         return
 
-    stored = await recompress(memoryview(sent), log_of(wanted), NOW)
+    stored = await recompressed(memoryview(sent), log_of(wanted), NOW)
 
     header = read_header(stored)
     assert must_recompress(sent, log_of(wanted).config)
@@ -68,7 +73,7 @@ async def test_everything_else_in_the_header_stays(wanted: str) -> None:
         base_sequence=77,
     )
 
-    stored = await recompress(sent, log_of(wanted), NOW)
+    stored = await recompressed(sent, log_of(wanted), NOW)
 
     before, after = read_header(sent), read_header(stored)
     left_out = {"length": 0, "crc": 0, "attributes": 0}
@@ -82,7 +87,7 @@ async def test_batches_that_have_the_codec_are_passed_on_untouched_beside_others
     own = with_body(ZSTD, compress(ZSTD, body, 19))
     other = batch(3, codec=1)
 
-    stored = await recompress(own + other + own, log_of("zstd"), NOW)
+    stored = await recompressed(own + other + own, log_of("zstd"), NOW)
 
     middle = stored[len(own) : -len(own)]
     assert own == stored[: len(own)] == stored[-len(own) :]
@@ -100,7 +105,7 @@ async def test_the_topics_level_is_used(wanted: str, fast: int, slow: int) -> No
     sent = encode_batch([(1000, None, str(number * number).encode(), []) for number in range(3000)])
     key = f"compression_{wanted}_level"
 
-    sizes = [len(await recompress(sent, log_of(wanted, **{key: n}), NOW)) for n in (fast, slow)]
+    sizes = [len(await recompressed(sent, log_of(wanted, **{key: n}), NOW)) for n in (fast, slow)]
 
     assert sizes[0] > sizes[1]
 
@@ -112,7 +117,7 @@ async def test_records_that_are_not_what_their_codec_says_are_refused(codec: int
     sent = with_body(codec, b"these are no compressed records")
 
     with pytest.raises(ApiError) as raised:
-        await recompress(sent, log_of("uncompressed"), NOW)
+        await recompressed(sent, log_of("uncompressed"), NOW)
 
     assert INVALID_RECORD == raised.value.error_code
     assert f"not valid {NAMES[codec]}" in str(raised.value)
@@ -123,7 +128,7 @@ async def test_what_the_log_refuses_is_refused_before() -> None:
     sent[-1] ^= 1
 
     with pytest.raises(ApiError) as raised:
-        await recompress(sent, log_of("zstd"), NOW)
+        await recompressed(sent, log_of("zstd"), NOW)
 
     assert CORRUPT_MESSAGE == raised.value.error_code
 
@@ -135,7 +140,7 @@ async def test_what_gets_too_large_is_refused_by_the_log_as_by_kafka() -> None:
 
     assert len(sent) < 2000
     with pytest.raises(ApiError) as raised:
-        log.append(await recompress(sent, log, NOW), NOW)
+        log.append(await recompressed(sent, log, NOW), NOW)
 
     assert (MESSAGE_TOO_LARGE, 0) == (raised.value.error_code, log.end_offset)
 
@@ -175,7 +180,7 @@ async def test_the_loop_is_not_held(sent: bytes, level: int, threads: int) -> No
     log = Log.open(directory, config, now_ms=NOW)
 
     with assert_checkpoints():
-        stored = await recompress(sent, log, NOW)
+        stored = await recompressed(sent, log, NOW)
 
     assert threads == len(directory.idents)
     assert threading.get_ident() not in directory.idents
@@ -188,7 +193,7 @@ async def test_who_is_cancelled_before_computes_nothing() -> None:
 
     with trio.CancelScope() as scope:
         scope.cancel()
-        await recompress(batch(1, bytes(OFF_LOOP_BYTES)), log, NOW)
+        await recompressed(batch(1, bytes(OFF_LOOP_BYTES)), log, NOW)
 
     assert scope.cancelled_caught
     assert [] == directory.idents
@@ -221,7 +226,7 @@ async def test_what_has_begun_ends_although_it_is_cancelled() -> None:
 
     async def call() -> None:
         with scope:
-            stored.append(await recompress(memoryview(sent), log, NOW))
+            stored.append(await recompressed(memoryview(sent), log, NOW))
 
     scope = trio.CancelScope()
     async with trio.open_nursery() as nursery:

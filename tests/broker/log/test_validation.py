@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.hostile_batches import changed
 from support.logs import batch
 from trionet.broker.log import LogConfig
-from trionet.broker.log._validation import check_batches
+from trionet.broker.log.validation._validation import check_batches
 from trionet.errors import ApiError, WireFormatError
 from trionet.protocol.error_codes import (
     CORRUPT_MESSAGE,

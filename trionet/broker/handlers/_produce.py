@@ -52,8 +52,8 @@ from ...server._request_channel import NO_OP, CloseConnection, NoOp
 from ..api._call import Call
 from ..api._dispatch import serves
 from ..log import Appended, Log
-from ..log._recompression import must_recompress, recompress
 from ..log.files._directory import Buffer
+from ..log.validation._recompression import must_recompress, recompress
 from ..model._broker_state import BrokerState
 from ..model._purgatory import AT_ONCE_MAX
 from ..storage._record_conversion import batches_of, is_message_set
@@ -246,7 +246,9 @@ class _Produce:
         broker = self._broker
         try:
             log = self._find_log(topic, partition)
-            records = await recompress(partition.records or b"", log, broker.now_ms())
+            records = await recompress(
+                partition.records or b"", log.config, log.directory, broker.now_ms()
+            )
             # Looked up again: the topic may have been deleted, or got another leader.
             log = self._find_log(topic, partition)
             if broker.has_replicas and self._request.acks == ALL:

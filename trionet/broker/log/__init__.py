@@ -9,7 +9,6 @@
 """
 
 from ._log import Log
-from ._offset_assignment import Appended
 from .files._directory import Directory, FolderDirectory, LogFile
 from .files._memory_directory import MemoryDirectory
 from .folder._log_folder import LogFolder, open_log_folder
@@ -17,6 +16,7 @@ from .recovery._log_loader import LastShutdown
 from .segments._log_config import LogConfig
 from .segments._reading import LogRead
 from .segments._timestamps import OffsetAndTimestamp
+from .validation._offset_assignment import Appended
 
 __all__ = [
     "Appended",

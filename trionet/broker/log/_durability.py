@@ -18,7 +18,7 @@ from .files._directory import Directory
 from .segments._segment import Segment
 from .segments._segments import Segments
 from .state._leader_epochs import LEADER_EPOCH_FILE, LeaderEpochs
-from .state._producer_recovery import write_snapshot
+from .state._producer_snapshot import write_snapshot
 from .state._producer_state import ProducerEntry
 
 

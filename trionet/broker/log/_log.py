@@ -14,25 +14,36 @@ append is undone; from then on, it counts as done.
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import trio
 
 from ..._util._raising import raise_from
 from ...errors import ApiError
-from ...protocol.error_codes import KAFKA_STORAGE_ERROR, OFFSET_OUT_OF_RANGE
-from ._offset_assignment import Appended, Assignment, assign, buffers_to_write
-from ._readable_log import ReadableLog
-from ._validation import check_batches
+from ...net.wire._transmission import FileRange
+from ...protocol.error_codes import (
+    FENCED_LEADER_EPOCH,
+    KAFKA_STORAGE_ERROR,
+    OFFSET_OUT_OF_RANGE,
+    UNKNOWN_LEADER_EPOCH,
+)
+from ._durability import Durability
 from .files._directory import Buffer, Directory, run_blocking
 from .files._extents import Extent
-from .recovery._log_loader import LastShutdown
+from .recovery._log_loader import LastShutdown, load
+from .segments import _reading as reading
+from .segments import _timestamps as timestamps
 from .segments._log_config import LogConfig
+from .segments._reading import LogRead
 from .segments._segment import BatchPlace, Segment, file_name
-from .segments._segments import remove_segments, start_offset_due
-from .state._leader_epochs import LEADER_EPOCH_FILE
-from .state._producer_recovery import write_snapshot
+from .segments._segments import Segments, remove_segments, start_offset_due
+from .segments._timestamps import OffsetAndTimestamp
+from .state._leader_epochs import LEADER_EPOCH_FILE, EpochEnd
+from .state._producer_snapshot import write_snapshot
 from .state._producer_state import expired
+from .validation._offset_assignment import Appended, Assignment, assign, buffers_to_write
+from .validation._validation import check_batches
 
 logger = logging.getLogger("trionet.broker.log")
 
@@ -40,11 +51,73 @@ logger = logging.getLogger("trionet.broker.log")
 _tuple: Final = tuple.__new__
 
 
-class Log(ReadableLog):
+class Log:
     """One partition's log; opened by :meth:`open`, in the broker by a ``LogFolder``.
 
     Belongs to one trio loop. Methods documented as thread-safe may also be called in threads.
+
+    One class of many methods, as Kafka's UnifiedLog: append, read, flush and deletion share the
+    offsets below, and what is large in them stands elsewhere (segments, validation, durability).
+    Splitting it would cost every append and fetch another attribute, or keep closed logs in memory
+    by reference cycles.
+
+    Attributes:
+        topic: the topic's name.
+        partition: the partition's number.
+        topic_id: the topic's id, 16 bytes; zeros if unknown.
+        directory: the partition's folder.
+        config: the topic's settings; a new value applies from the next append on.
+        start_offset: the first offset that can be read (the log start offset).
+        end_offset: the offset of the next record (the log end offset).
+        leader_id: the node that may append now, -1 for none; set by the election.
+        leader_epoch: the epoch of records that are appended now.
+        epochs: the start offsets of the leader epochs.
     """
+
+    def __init__(
+        self,
+        directory: Directory,
+        config: LogConfig,
+        *,
+        topic: str = "",
+        partition: int = 0,
+        topic_id: bytes = bytes(16),
+        last_shutdown: LastShutdown,
+        now_ms: int,
+        parent: Directory | None = None,
+        limiter: trio.CapacityLimiter | None = None,
+        save_start: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.topic_id = topic_id
+        self.config = config
+        self.directory = directory
+        self._name = f"{topic}-{partition}"
+        loaded = load(directory, self._name, config, last_shutdown, now_ms)
+        self._segments = Segments(loaded.segments)
+        self.epochs = loaded.epochs
+        self.leader_id = -1
+        self.leader_epoch = loaded.epochs.latest
+        self.start_offset = loaded.start_offset
+        self.end_offset = self._segments.active.end_offset
+        self._producers = loaded.producers
+        self._offline_reason: str | None = None
+        self._now_ms = now_ms
+        self._is_as_closed = last_shutdown.was_clean and loaded.is_as_closed
+        self._removals = 0  # running calls of delete_before() that remove segments
+        self._unsettled: Assignment | None = None  # the append that has started and not ended
+        self._is_rolling = False  # the file of the next segment may exist already
+        self._save_start = save_start
+        self._durability = Durability(
+            directory,
+            parent,
+            self._name,
+            loaded.recovery_point,
+            self._segments,
+            loaded.epochs,
+            limiter,
+        )
 
     @classmethod
     def open(
@@ -174,30 +247,6 @@ class Log(ReadableLog):
                 self._segments.active.undo_append(self.end_offset)
             self._unsettled = None
 
-    async def begin_epoch(self, epoch: int) -> None:
-        """Start a leader epoch: records appended from now on get it. Durable when this returns.
-
-        Args:
-            epoch: greater than :attr:`leader_epoch`.
-
-        Raises:
-            ValueError: the epoch is not greater.
-            ApiError: KAFKA_STORAGE_ERROR, the epoch could not be saved. It is used all the same.
-
-        Cancellation: the epoch has started in any case; unless this returns, a power failure may
-        undo it until the next flush.
-        """
-        if epoch <= self.leader_epoch:
-            raise ValueError(
-                f"{self._name}: leader epoch {epoch} is not greater than {self.leader_epoch}"
-            )
-        self.leader_epoch = epoch
-        self.epochs.assign(epoch, self.end_offset)
-        if not self.directory.is_durable:
-            await trio.lowlevel.checkpoint()
-            return
-        await self._durability.save_epochs()
-
     # Rolling
 
     def _roll(self, now_ms: int) -> Segment:
@@ -222,6 +271,209 @@ class Log(ReadableLog):
         if self._segments.active.base_offset != self.end_offset:
             self.directory.remove(file_name(self.end_offset, "log"))
         self._is_rolling = False
+
+    # Reading
+
+    @property
+    def high_watermark(self) -> int:
+        """The first offset that is not visible to consumers yet.
+
+        The log end offset; with ``flush.messages=1`` the recovery point, because Kafka then shows
+        no record that a power failure can still lose.
+        """
+        if self.config.flush_messages <= 1 and self.directory.is_durable:
+            return self._durability.recovery_point
+        return self.end_offset
+
+    @property
+    def last_stable_offset(self) -> int:
+        """The first offset that is not visible to ``read_committed`` consumers yet.
+
+        Equal to the high watermark, because there are no transactions.
+        """
+        return self.high_watermark
+
+    def read(
+        self, offset: int, max_bytes: int, *, min_one_message: bool = True, up_to: int | None = None
+    ) -> LogRead:
+        """Return the file range that starts with the batch that contains ``offset``.
+
+        Thread-safe. Waits for the disk if the pages of the file or the index are not in memory.
+
+        Args:
+            offset: the first offset to read, from :attr:`start_offset` to :attr:`end_offset`.
+            max_bytes: the limit of the range's size; it may cut the last batch short.
+            min_one_message: return the first batch whole, even if it is larger (KIP-74). If false,
+                the range is empty when the first batch does not fit.
+            up_to: return only records below this offset; :attr:`high_watermark` by default.
+
+        Raises:
+            ApiError: OFFSET_OUT_OF_RANGE; CORRUPT_MESSAGE, the bytes on the disk are not a batch.
+        """
+        read = self._read(offset, max_bytes, min_one_message, up_to, cached_only=False)
+        assert read is not None
+        return read
+
+    def read_cached(
+        self, offset: int, max_bytes: int, *, min_one_message: bool = True, up_to: int | None = None
+    ) -> LogRead | None:
+        """As :meth:`read`, for the loop: None if reading or sending would wait for the disk.
+
+        Call :meth:`read_warm` in a thread then.
+        """
+        return self._read(offset, max_bytes, min_one_message, up_to, cached_only=True)
+
+    def read_warm(
+        self, offset: int, max_bytes: int, min_one_message: bool = True, up_to: int | None = None
+    ) -> LogRead:
+        """As :meth:`read`, for a thread: the range is in the page cache when this returns.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        read = self.read(offset, max_bytes, min_one_message=min_one_message, up_to=up_to)
+        reading.warm(read.records)
+        return read
+
+    def _read(
+        self,
+        offset: int,
+        max_bytes: int,
+        min_one_message: bool,
+        up_to: int | None,
+        *,
+        cached_only: bool,
+    ) -> LogRead | None:
+        visible = self.high_watermark
+        if up_to is None or up_to > visible:
+            up_to = visible
+        if not self.start_offset <= offset <= self.end_offset:
+            raise ApiError(
+                OFFSET_OUT_OF_RANGE,
+                f"{self._name}: offset {offset} is out of range: the log has offsets "
+                f"{self.start_offset} to {self.end_offset}",
+            )
+        segments = self._segments
+        active = segments.active  # read once: while this runs in a thread, the log may roll
+        is_new = offset >= active.base_offset
+        read = reading.read_range(
+            [active] if is_new else segments.all,
+            offset,
+            max_bytes,
+            up_to,
+            min_one_message=min_one_message,
+            cached_only=cached_only,
+        )
+        if read is not None and not is_new:
+            segments.note_use(read.segment_base_offset)
+        return read
+
+    def is_cached(self, records: FileRange) -> bool:
+        """Whether a range of this log can be sent without waiting for the disk. Never blocks."""
+        return reading.is_cached(records)
+
+    def warm(self, records: FileRange) -> None:
+        """Read a range into the page cache. Thread-safe; blocks.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        reading.warm(records)
+
+    def offset_for_timestamp(
+        self, timestamp: int, up_to: int | None = None
+    ) -> OffsetAndTimestamp | None:
+        """The first record whose timestamp is at least ``timestamp``; None if there is none.
+
+        Thread-safe. May read a lot and decodes a batch: call it in a thread.
+
+        Args:
+            timestamp: in milliseconds.
+            up_to: search only below this offset; :attr:`high_watermark` by default.
+
+        Raises:
+            ApiError: CORRUPT_MESSAGE, the bytes on the disk are not a batch.
+        """
+        visible = self.high_watermark
+        limit = visible if up_to is None else min(up_to, visible)
+        found = timestamps.first_at_or_after(
+            self._segments.all, timestamp, self.start_offset, limit
+        )
+        self._segments.release_idle()
+        return found
+
+    def beginnings_before(self, timestamp: float, now_ms: int) -> list[int]:
+        """Base offsets of segments last written at ``timestamp`` or before, and the log end offset.
+
+        Descending, and none above the high watermark; see :func:`timestamps.beginnings_before`.
+        Thread-safe; may wait for the disk unless ``timestamp`` is infinity.
+        """
+        visible = self.high_watermark
+        offsets = timestamps.beginnings_before(
+            self._segments.all, self.start_offset, self.end_offset, timestamp, now_ms
+        )
+        if offsets and offsets[0] > visible:
+            return [visible, *(offset for offset in offsets if offset <= visible)]
+        return offsets
+
+    def max_timestamp_offset(self) -> OffsetAndTimestamp | None:
+        """The record with the greatest timestamp; None if there is none (KIP-734).
+
+        Thread-safe; call it in a thread, as :meth:`offset_for_timestamp`.
+
+        Raises:
+            ApiError: CORRUPT_MESSAGE, the bytes on the disk are not a batch.
+        """
+        found = timestamps.newest(self._segments.all, self.start_offset)
+        self._segments.release_idle()
+        return found
+
+    # Leader epochs
+
+    def check_leader_epoch(self, epoch: int) -> None:
+        """Check the current leader epoch that a client states in its request (KIP-320).
+
+        Args:
+            epoch: the client's value; -1 if it does not state one.
+
+        Raises:
+            ApiError: FENCED_LEADER_EPOCH, the client's epoch is older; UNKNOWN_LEADER_EPOCH, it is
+                newer.
+        """
+        if epoch < 0 or epoch == self.leader_epoch:
+            return
+        code = FENCED_LEADER_EPOCH if epoch < self.leader_epoch else UNKNOWN_LEADER_EPOCH
+        raise ApiError(
+            code, f"{self._name}: the current leader epoch is {self.leader_epoch}, not {epoch}"
+        )
+
+    def end_of_epoch(self, epoch: int) -> EpochEnd:
+        """The end offset of a leader epoch; see :meth:`LeaderEpochs.end_of`."""
+        return self.epochs.end_of(epoch, self.end_offset)
+
+    async def begin_epoch(self, epoch: int) -> None:
+        """Start a leader epoch: records appended from now on get it. Durable when this returns.
+
+        Args:
+            epoch: greater than :attr:`leader_epoch`.
+
+        Raises:
+            ValueError: the epoch is not greater.
+            ApiError: KAFKA_STORAGE_ERROR, the epoch could not be saved. It is used all the same.
+
+        Cancellation: the epoch has started in any case; unless this returns, a power failure may
+        undo it until the next flush.
+        """
+        if epoch <= self.leader_epoch:
+            raise ValueError(
+                f"{self._name}: leader epoch {epoch} is not greater than {self.leader_epoch}"
+            )
+        self.leader_epoch = epoch
+        self.epochs.assign(epoch, self.end_offset)
+        if not self.directory.is_durable:
+            await trio.lowlevel.checkpoint()
+            return
+        await self._durability.save_epochs()
 
     # Durability
 

@@ -38,7 +38,7 @@ from ..recovery._log_loader import LastShutdown
 from ..segments._log_config import LogConfig
 from ._checkpointing import Checkpointing
 from ._identity import identify
-from ._last_stop import read_shutdown_record
+from ._last_shutdown import read_shutdown_record
 from ._open_logs import Opening, open_in_threads
 from ._partition_opening import PartitionOpening, move_removed
 from ._stop_failures import group_by_cause, log_failures

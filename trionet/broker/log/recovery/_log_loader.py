@@ -30,18 +30,14 @@ from ..files._extents import Extent
 from ..segments._log_config import LogConfig
 from ..segments._segment import Segment
 from ..segments._segments import find_segments, remove_segments
-from ..state._epoch_recovery import assign_next_epoch, epochs_of_batches, stored_epochs
 from ..state._leader_epochs import LeaderEpochs
-from ..state._producer_recovery import (
-    producers_at,
-    remove_stray_snapshots,
-    snapshot_offsets,
-    snapshots_among,
-)
+from ..state._producer_snapshot import snapshot_offsets, snapshots_among
 from ..state._producer_state import ProducerEntry, expired
 from ._clean_start import find_clean_end
 from ._empty_batches import fill_gap, truncate_segment
+from ._epoch_recovery import assign_next_epoch, epochs_of_batches, stored_epochs
 from ._missing_records import MissingRecords, find_gaps
+from ._producer_recovery import producers_at, remove_stray_snapshots
 from ._recovery_scan import RecoveryScan
 
 logger = logging.getLogger("trionet.broker.log")

@@ -9,18 +9,19 @@ from __future__ import annotations
 
 import logging
 
-from .._validation import records_max
 from ..files._directory import Directory
 from ..segments._batch_scan import BatchScan
 from ..segments._log_config import LogConfig
 from ..segments._segment import BatchPlace, Segment
 from ..segments._segments import remove_segments
-from ..state._epoch_recovery import epochs_of_batches
 from ..state._leader_epochs import EPOCH_MAX, LeaderEpochs
-from ..state._producer_recovery import producers_at, snapshot_offsets, write_snapshot
+from ..state._producer_snapshot import snapshot_offsets, write_snapshot
 from ..state._producer_state import ProducerEntry, replayed
+from ..validation._validation import records_max
 from ._empty_batches import fill_gap, truncate_segment
+from ._epoch_recovery import epochs_of_batches
 from ._missing_records import MissingRecords
+from ._producer_recovery import producers_at
 
 logger = logging.getLogger("trionet.broker.log")
 

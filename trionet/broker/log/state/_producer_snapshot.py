@@ -12,9 +12,12 @@ the last entry of a producer, so that it can still read the file.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 
 from ....errors import WireFormatError
 from ....protocol.records._crc32c import crc32c
+from ..files._directory import Directory
+from ..segments._segment import file_name, is_offset
 from ._producer_state import BATCHES_KEPT, NO_TRANSACTION, ProducerEntry, StoredBatch
 
 _VERSION = 1
@@ -22,6 +25,7 @@ _HEAD = struct.Struct(">hI")
 _COUNT = struct.Struct(">i")
 _ENTRY = struct.Struct(">qhiqiqiq")
 _NO_BATCH = StoredBatch(-1, -1, 0, -1)
+_SUFFIX = ".snapshot"
 
 
 def encode_snapshot(entries: dict[int, ProducerEntry]) -> bytes:
@@ -82,3 +86,23 @@ def decode_snapshot(data: bytes) -> dict[int, ProducerEntry]:
             batches = (*before.batches, *batches)[-BATCHES_KEPT:]
         entries[producer_id] = ProducerEntry(epoch, batches, timestamp, coordinator, transaction)
     return entries
+
+
+def snapshot_offsets(directory: Directory) -> list[int]:
+    """The offsets of the producer snapshots in a folder, ascending."""
+    return snapshots_among(directory.names())
+
+
+def snapshots_among(names: Iterable[str]) -> list[int]:
+    """The offsets of the producer snapshots among some file names, ascending."""
+    stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
+    return sorted(int(stem) for stem in stems if is_offset(stem))
+
+
+def write_snapshot(directory: Directory, offset: int, producers: dict[int, ProducerEntry]) -> None:
+    """Write the snapshot of ``offset``; durable when this returns. Blocks.
+
+    Raises:
+        OSError: it could not be written; nothing was changed.
+    """
+    directory.replace(file_name(offset, "snapshot"), encode_snapshot(producers))

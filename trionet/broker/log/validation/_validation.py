@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..._util._raising import raise_from
-from ...errors import ApiError, WireFormatError
-from ...protocol.error_codes import (
+from ...._util._raising import raise_from
+from ....errors import ApiError, WireFormatError
+from ....protocol.error_codes import (
     CORRUPT_MESSAGE,
     INVALID_RECORD,
     INVALID_TIMESTAMP,
@@ -22,7 +22,7 @@ from ...protocol.error_codes import (
     RECORD_LIST_TOO_LARGE,
     UNSUPPORTED_FOR_MESSAGE_FORMAT,
 )
-from ...protocol.records._batch import (
+from ....protocol.records._batch import (
     CONTROL,
     HEADER_SIZE,
     PREFIX_SIZE,
@@ -31,11 +31,11 @@ from ...protocol.records._batch import (
     check_crc,
     read_header,
 )
-from ...protocol.records._records import RECORD_BYTES_MIN
-from ...protocol.records.compression._codecs import INFLATION_MAX, NAMES, NONE, ZSTD
-from .files._directory import Buffer
-from .segments._index import ENTRY_MAX
-from .segments._log_config import LogConfig
+from ....protocol.records._records import RECORD_BYTES_MIN
+from ....protocol.records.compression._codecs import INFLATION_MAX, NAMES, NONE, ZSTD
+from ..files._directory import Buffer
+from ..segments._index import ENTRY_MAX
+from ..segments._log_config import LogConfig
 
 LOG_APPEND_TIME: Final = 0x08
 _CODEC_MASK: Final = 0x07

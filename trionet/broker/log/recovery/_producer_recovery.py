@@ -7,33 +7,11 @@ from collections.abc import Iterable
 
 from ....errors import ApiError, WireFormatError
 from ..files._directory import Directory
-from ..segments._segment import Segment, file_name, is_offset
-from ._producer_snapshot import decode_snapshot, encode_snapshot
-from ._producer_state import ProducerEntry, replayed
+from ..segments._segment import Segment, file_name
+from ..state._producer_snapshot import decode_snapshot
+from ..state._producer_state import ProducerEntry, replayed
 
 logger = logging.getLogger("trionet.broker.log")
-
-_SUFFIX = ".snapshot"
-
-
-def snapshot_offsets(directory: Directory) -> list[int]:
-    """The offsets of the producer snapshots in a folder, ascending."""
-    return snapshots_among(directory.names())
-
-
-def snapshots_among(names: Iterable[str]) -> list[int]:
-    """The offsets of the producer snapshots among some file names, ascending."""
-    stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
-    return sorted(int(stem) for stem in stems if is_offset(stem))
-
-
-def write_snapshot(directory: Directory, offset: int, producers: dict[int, ProducerEntry]) -> None:
-    """Write the snapshot of ``offset``; durable when this returns. Blocks.
-
-    Raises:
-        OSError: it could not be written; nothing was changed.
-    """
-    directory.replace(file_name(offset, "snapshot"), encode_snapshot(producers))
 
 
 def producers_at(

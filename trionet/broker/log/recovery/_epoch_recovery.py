@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from ....errors import ApiError, WireFormatError
 from ..files._directory import Directory
 from ..segments._segment import Segment
-from ._leader_epochs import EPOCH_MAX, LEADER_EPOCH_FILE, LeaderEpochs, decode_epochs
+from ..state._leader_epochs import EPOCH_MAX, LEADER_EPOCH_FILE, LeaderEpochs, decode_epochs
 
 logger = logging.getLogger("trionet.broker.log")
 

@@ -8,23 +8,23 @@ LogValidator rebuilds such batches from their records.)
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import trio
 
-from ..._util._off_loop import OFF_LOOP_BYTES, computing_threads
-from ...errors import ApiError, WireFormatError
-from ...protocol.error_codes import INVALID_RECORD
-from ...protocol.records._batch import (
+from ...._util._off_loop import OFF_LOOP_BYTES, computing_threads
+from ....errors import ApiError, WireFormatError
+from ....protocol.error_codes import INVALID_RECORD
+from ....protocol.records._batch import (
     CRC_START,
     HEADER_SIZE,
     PREFIX_SIZE,
     BatchHeader,
     iter_batches,
 )
-from ...protocol.records._crc32c import crc32c
-from ...protocol.records._records import INFLATED_BYTES_MAX
-from ...protocol.records.compression._codecs import (
+from ....protocol.records._crc32c import crc32c
+from ....protocol.records._records import INFLATED_BYTES_MAX
+from ....protocol.records.compression._codecs import (
     DEFAULT_LEVELS,
     GZIP,
     LZ4,
@@ -34,12 +34,9 @@ from ...protocol.records.compression._codecs import (
     compress,
     decompress,
 )
+from ..files._directory import Buffer, Directory
+from ..segments._log_config import LogConfig
 from ._validation import check_batches
-from .files._directory import Buffer
-from .segments._log_config import LogConfig
-
-if TYPE_CHECKING:
-    from ._log import Log
 
 _CODECS: Final = {"uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 _CODEC_MASK: Final = 0x07
@@ -63,7 +60,9 @@ def must_recompress(records: Buffer, config: LogConfig) -> bool:
         return False
 
 
-async def recompress(records: Buffer, log: Log, now_ms: int) -> bytes:
+async def recompress(
+    records: Buffer, config: LogConfig, directory: Directory, now_ms: int
+) -> bytes:
     """Return the batches of a records field in the topic's codec. Always a checkpoint.
 
     Large fields are recompressed in a thread; so is every field if the topic sets a level, since
@@ -71,7 +70,8 @@ async def recompress(records: Buffer, log: Log, now_ms: int) -> bytes:
 
     Args:
         records: one or more batches, as they arrived.
-        log: the log that they are for; it is not changed.
+        config: the settings of their topic.
+        directory: the folder of their partition, which runs what blocks.
         now_ms: the current time.
 
     Raises:
@@ -80,7 +80,6 @@ async def recompress(records: Buffer, log: Log, now_ms: int) -> bytes:
 
     Cancellation: work in a thread is waited for and returned.
     """
-    config = log.config
     headers = check_batches(records, config, now_ms)
     await trio.lowlevel.checkpoint()
     if _is_quick(headers, config):
@@ -88,7 +87,7 @@ async def recompress(records: Buffer, log: Log, now_ms: int) -> bytes:
             return _recompressed(records, headers, config, OFF_LOOP_BYTES)
         except ApiError:
             pass  # it expands too much for the loop, or is malformed: a thread finds out
-    return await log.directory.in_thread(
+    return await directory.in_thread(
         partial(_recompressed, records, headers, config, INFLATED_BYTES_MAX), computing_threads()
     )
 

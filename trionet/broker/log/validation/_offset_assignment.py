@@ -14,13 +14,13 @@ import struct
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from ...errors import ApiError
-from ...protocol.error_codes import RECORD_LIST_TOO_LARGE
-from ...protocol.records._batch import MAGIC, PREFIX_SIZE, BatchHeader
-from ...protocol.records._crc32c import crc32c
+from ....errors import ApiError
+from ....protocol.error_codes import RECORD_LIST_TOO_LARGE
+from ....protocol.records._batch import MAGIC, PREFIX_SIZE, BatchHeader
+from ....protocol.records._crc32c import crc32c
+from ..files._directory import Buffer
+from ..state._producer_state import ProducerEntry, accept
 from ._validation import LOG_APPEND_TIME
-from .files._directory import Buffer
-from .state._producer_state import ProducerEntry, accept
 
 #: Creates named tuples without their keyword handling, which takes longer than the rest.
 _tuple: Final = tuple.__new__
