@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from support.logs import batch, bytes_of, placed
 from support.page_cache import drop_from_cache, slow_disk
 from trionet.broker.log import Directory, FolderDirectory, Log, LogConfig, MemoryDirectory
+from trionet.broker.log.segments._reading import is_cached, warm
 from trionet.broker.log.segments._segments import OLD_SEGMENTS_LOADED_MAX
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE
@@ -220,15 +221,15 @@ async def test_cold_bytes_are_left_to_a_thread(folder: FolderDirectory) -> None:
     drop_from_cache(path)
 
     with slow_disk():
-        assert not log.is_cached(log.read(0, 2_000_000).records)
+        assert not is_cached(log.read(0, 2_000_000).records)
         assert log.read_cached(0, 2_000_000) is None
         read = await trio.to_thread.run_sync(partial(log.read_warm, 0, 2_000_000))
         assert log.read_cached(0, 2_000_000) is not None
-        assert log.is_cached(read.records)
+        assert is_cached(read.records)
         drop_from_cache(path)
-        assert not log.is_cached(read.records)
-        log.warm(read.records)
-        assert log.is_cached(read.records)
+        assert not is_cached(read.records)
+        warm(read.records)
+        assert is_cached(read.records)
 
 
 async def test_index_that_is_not_in_ram_is_left_to_a_thread(folder: FolderDirectory) -> None:

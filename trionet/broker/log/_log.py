@@ -21,7 +21,6 @@ import trio
 
 from ..._util._raising import raise_from
 from ...errors import ApiError
-from ...net.wire._transmission import FileRange
 from ...protocol.error_codes import (
     FENCED_LEADER_EPOCH,
     KAFKA_STORAGE_ERROR,
@@ -367,18 +366,6 @@ class Log:
         if read is not None and not is_new:
             segments.note_use(read.segment_base_offset)
         return read
-
-    def is_cached(self, records: FileRange) -> bool:
-        """Whether a range of this log can be sent without waiting for the disk. Never blocks."""
-        return reading.is_cached(records)
-
-    def warm(self, records: FileRange) -> None:
-        """Read a range into the page cache. Thread-safe; blocks.
-
-        Raises:
-            OSError: the disk failed.
-        """
-        reading.warm(records)
 
     def offset_for_timestamp(
         self, timestamp: int, up_to: int | None = None

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections import deque
-from collections.abc import AsyncIterator, Callable, Container, Iterable
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Self, TypeVar
@@ -37,11 +36,10 @@ from ..files._read_ahead import read_ahead
 from ..recovery._log_loader import LastShutdown
 from ..segments._log_config import LogConfig
 from ._checkpointing import Checkpointing
+from ._deleted_folders import DeletedFolders
 from ._identity import identify
 from ._last_shutdown import read_shutdown_record
-from ._open_logs import Opening, open_in_threads
-from ._partition_opening import PartitionOpening, move_removed
-from ._stop_failures import group_by_cause, log_failures
+from ._partition_opening import Opening, PartitionOpening, move_removed, open_in_threads
 
 logger = logging.getLogger("trionet.broker.log")
 
@@ -55,8 +53,8 @@ SYNCS_AT_ONCE_MAX = 8
 # After an unclean shutdown each log may need minutes of scanning, mostly without the interpreter.
 CLEAN_LOGS_AT_ONCE = 50
 
-# How many deleted partitions one call in a thread removes; a shutdown waits for its end.
-REMOVED_AT_ONCE = 20
+# How many partitions with the same cause are named in one line.
+NAMES_LISTED_MAX = 3
 
 # How long a cancelled shutdown continues, in order to be clean.
 CANCELLED_STOP_SECONDS = 2.0
@@ -97,8 +95,7 @@ class LogFolder:
         self._creating: set[PartitionKey] = set()
         self._checkpointing = Checkpointing(directory, self.logs)
         self._save_start = self._checkpointing.write_start_offsets
-        self._renamed: deque[str] = deque()
-        self._is_removing_renamed = False
+        self._deleted = DeletedFolders(directory)
 
     # Opening
 
@@ -253,7 +250,7 @@ class LogFolder:
             pass
         else:
             # Left by a deletion that could not rename it: its topic does not exist any more.
-            self._discard(directory, key)
+            self._deleted.remove_now(directory, deleted_name(*key, self._rng))
             directory = self.directory.folder(f"{key[0]}-{key[1]}")
         directory.write(PARTITION_FILE, 0, encode_partition_metadata(topic_id))
         return self._open_log(
@@ -275,22 +272,7 @@ class LogFolder:
         """
         name = deleted_name(topic, partition, self._rng)
         await self._rename_away((topic, partition), name)
-        self._renamed.append(name)
-        if not self._is_removing_renamed:
-            self._is_removing_renamed = True
-            nursery.start_soon(self._remove_all_renamed, name="remove deleted partitions")
-
-    async def _remove_all_renamed(self) -> None:
-        """Remove renamed folders; one task for all, as a topic may have ten thousand partitions."""
-        try:
-            while self._renamed:
-                names = [
-                    self._renamed.popleft() for _ in range(min(REMOVED_AT_ONCE, len(self._renamed)))
-                ]
-                # In memory too: freeing a gigabyte of pages takes a tenth of a second.
-                await self.directory.in_thread(partial(self._remove_renamed, names))
-        finally:
-            self._is_removing_renamed = False
+        self._deleted.add(name, nursery)
 
     async def set_aside(self, topic: str, partition: int) -> str:
         """Stop serving a partition that belongs to no topic, and keep its files.
@@ -331,32 +313,6 @@ class LogFolder:
             OSError: syncing the folder failed.
         """
         await self._run(self.directory.sync)
-
-    def _discard(self, directory: Directory, key: PartitionKey) -> None:
-        """Remove a partition's folder that is not open. Blocks."""
-        name = deleted_name(*key, self._rng)
-        directory.move_to(name)
-        self.directory.sync()
-        self.directory.remove_folder(name)
-
-    def _remove_renamed(self, names: list[str]) -> None:
-        try:
-            # The new names first: a power failure must not give the records to a later topic.
-            self.directory.sync()
-        except OSError as error:
-            logger.warning(
-                "%d deleted partitions could not be removed, the next start will retry: %s",
-                len(names),
-                error,
-            )
-            return
-        for name in names:
-            try:
-                self.directory.remove_folder(name)
-            except OSError as error:
-                logger.warning(
-                    "%s could not be removed, the next start will retry: %s", name, error
-                )
 
     # Checkpoints
 
@@ -434,7 +390,7 @@ class LogFolder:
             except OSError as error:
                 failures = {str(error): ["the checkpoints"]}
         self.stop_failed = bool(failures)
-        log_failures(failures)
+        _log_failures(failures)
 
     async def _close_logs(self) -> dict[str, list[str]]:
         failures: dict[PartitionKey, ApiError | OSError] = {}
@@ -448,7 +404,7 @@ class LogFolder:
         async with trio.open_nursery() as nursery:
             for key, log in self.logs.items():
                 nursery.start_soon(close_one, key, log)
-        return group_by_cause(failures)
+        return _group_by_cause(failures)
 
     async def __aenter__(self) -> Self:
         return self
@@ -504,3 +460,34 @@ async def open_log_folder(
         raise
     async with LogFolder(directory, lock, identity, rng) as folder:
         yield folder
+
+
+def _group_by_cause(failures: Mapping[PartitionKey, ApiError | OSError]) -> dict[str, list[str]]:
+    """The names of partitions, by the error and the file that the first of them reported."""
+    names: dict[str, list[str]] = {}
+    files: dict[str, str] = {}
+    for topic, partition in sorted(failures):
+        cause, file = _cause_of(failures[topic, partition])
+        names.setdefault(cause, []).append(f"{topic}-{partition}")
+        files.setdefault(cause, file)
+    return {f"{cause}{files[cause]}": each for cause, each in names.items()}
+
+
+def _log_failures(failures: Mapping[str, list[str]]) -> None:
+    """Log one line per cause."""
+    for cause, names in failures.items():
+        more = len(names) - NAMES_LISTED_MAX
+        logger.error(
+            "the shutdown is not clean, the next start will scan: %s%s could not be flushed: %s",
+            ", ".join(names[:NAMES_LISTED_MAX]),
+            f" and {more} more" if more > 0 else "",
+            cause,
+        )
+
+
+def _cause_of(error: ApiError | OSError) -> tuple[str, str]:
+    """The error of the operating system, and its file if that is known."""
+    cause = error if isinstance(error, OSError) else error.__cause__
+    if isinstance(cause, OSError) and cause.strerror:
+        return cause.strerror, f": {cause.filename}" if cause.filename else ""
+    return str(error), ""
