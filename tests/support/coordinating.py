@@ -12,14 +12,10 @@ import trio
 from support.groups import RANGE
 from trionet.broker.config._broker_config import BrokerConfig
 from trionet.broker.groups._committed_offsets import CommittedOffset, Partition
+from trionet.broker.groups._group_calls import Caller, Join, JoinGroupResult, SyncGroupResult
 from trionet.broker.groups._group_coordinator import GroupCoordinator
 from trionet.broker.groups._group_state import GroupState
 from trionet.broker.groups._group_store import GroupStore
-from trionet.broker.groups._member import Caller, Join
-from trionet.broker.groups._responses import (
-    JoinGroupResult,
-    SyncGroupResult,
-)
 from trionet.broker.storage._database import IN_MEMORY, Database, open_database
 
 T = TypeVar("T")

@@ -13,12 +13,9 @@ from typing import Any, Generic, TypeVar
 import attrs
 
 from trionet.broker.groups._group import Group
+from trionet.broker.groups._group_calls import Caller, Join, JoinGroupResult, SyncGroupResult
 from trionet.broker.groups._group_state import GroupSettings, GroupState
-from trionet.broker.groups._member import Caller, Join, Member
-from trionet.broker.groups._responses import (
-    JoinGroupResult,
-    SyncGroupResult,
-)
+from trionet.broker.groups._members import Member
 from trionet.broker.groups._stored_group import StoredGroup, restored, snapshot
 from trionet.protocol import error_codes
 

@@ -9,10 +9,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from support.coordinating import coordinating, virtual_ms
 from support.groups import RANGE
 from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.groups._group_calls import Caller, Join, JoinGroupResult, SyncGroupResult
 from trionet.broker.groups._group_coordinator import GroupCoordinator
 from trionet.broker.groups._group_state import GroupState
-from trionet.broker.groups._member import Caller, Join
-from trionet.broker.groups._responses import JoinGroupResult, SyncGroupResult
 from trionet.protocol import error_codes
 
 STRANGER = JoinGroupResult("nobody", generation=1)
@@ -189,7 +188,7 @@ async def test_plans_that_were_changed_do_not_pile_up(autojump_clock: MockClock)
             await trio.sleep(1)
             it.heartbeat(answer)
 
-        assert 10 >= len(it.coordinator._wakeups)
+        assert 10 >= len(it.coordinator._timers.heap)
 
 
 # Storing.
@@ -315,7 +314,7 @@ async def test_a_group_that_no_node_coordinates_is_woken_by_no_write(
         it.coordinator.hand_over(lambda _: None)
         await it.coordinator.flush()
 
-        assert {} == it.coordinator._scheduled
+        assert {} == it.coordinator._timers.scheduled
 
 
 async def test_a_group_that_goes_to_another_node_while_it_is_stored_leaves_no_timer_behind() -> (
@@ -329,8 +328,8 @@ async def test_a_group_that_goes_to_another_node_while_it_is_stored_leaves_no_ti
         await it.coordinator.flush()
 
         assert SyncGroupResult(error_codes.NOT_COORDINATOR) == await synced.answer()
-        assert {} == it.coordinator._scheduled
-        assert ["g"] == list(other.groups) == list(other._scheduled)
+        assert {} == it.coordinator._timers.scheduled
+        assert ["g"] == list(other.groups) == list(other._timers.scheduled)
 
 
 # Groups that Kafka could not write: the figures are those of a real Apache Kafka 4.3.1.

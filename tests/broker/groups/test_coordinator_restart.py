@@ -9,9 +9,8 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.coordinating import EPOCH_MS, Coordinating, coordinating, coordinating_in
+from trionet.broker.groups._group_calls import Caller, SyncGroupResult
 from trionet.broker.groups._group_state import GroupState
-from trionet.broker.groups._member import Caller
-from trionet.broker.groups._responses import SyncGroupResult
 from trionet.broker.storage._database import DATABASE_NAME, IN_MEMORY, open_database
 from trionet.protocol import error_codes
 

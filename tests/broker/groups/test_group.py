@@ -5,12 +5,8 @@ from __future__ import annotations
 import pytest
 
 from support.groups import GroupRig
+from trionet.broker.groups._group_calls import JoinGroupResult, MemberMetadata, SyncGroupResult
 from trionet.broker.groups._group_state import GroupState
-from trionet.broker.groups._responses import (
-    JoinGroupResult,
-    MemberMetadata,
-    SyncGroupResult,
-)
 from trionet.protocol import error_codes
 
 EMPTY, PREPARING, COMPLETING, STABLE = (

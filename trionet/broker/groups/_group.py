@@ -31,22 +31,28 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Final
 
+from ...errors import WireFormatError
 from ...protocol import error_codes
-from ._group_state import GroupSettings, GroupState
-from ._join_phase import JoinPhase
-from ._member import Caller, Join, Member
-from ._members import Members
-from ._responses import JoinGroupResult, MemberMetadata, SyncGroupResult
+from ...protocol.messages.consumer_protocol_subscription import MESSAGES
+from ._group_calls import Caller, Join, JoinGroupResult, MemberMetadata, SyncGroupResult
+from ._group_state import GroupSettings, GroupState, JoinPhase
+from ._members import Member, Members
 
 # How long a group waits for a member that was in no generation yet, since its client may have
 # disconnected while its first JoinGroup waited (Kafka: NEW_MEMBER_JOIN_TIMEOUT_MS).
 NEW_MEMBER_SECONDS_MAX: Final = 300.0
 # The minimum interval of checks for returned members while all static members are away.
 AWAY_SECONDS_MIN: Final = 1.0
+CONSUMER: Final = "consumer"
+"""The protocol type of Kafka's consumer protocol."""
+
+_VERSION_BYTES: Final = 2
+# Every version, even a newer one than we know, starts like the first one.
+_decode = MESSAGES[0][0]
 
 
 class Group:
-    """One classic group.
+    """One classic group. It has many methods, one per call and per step of a transition.
 
     Args:
         id: the group id.
@@ -509,3 +515,22 @@ class Group:
 
     def _wake(self, at: float) -> None:
         self.wake_at = min(self.wake_at, at)
+
+
+def subscribed_topics(group: Group) -> frozenset[str] | None:
+    """The topics that the members are subscribed to; None if that of a member is unknown.
+
+    (Kafka: ClassicGroup.computeSubscribedTopics.)
+    """
+    if group.protocol_type != CONSUMER or group.protocol_name is None:
+        return None if len(group.members) else frozenset()
+    topics: set[str] = set()
+    for member in group.members:
+        metadata = member.protocols.get(group.protocol_name)
+        if metadata is None:
+            return None
+        try:
+            topics.update(_decode(metadata, _VERSION_BYTES).topics)
+        except WireFormatError:
+            return None
+    return frozenset(topics)

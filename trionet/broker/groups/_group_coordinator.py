@@ -7,7 +7,7 @@ The choice: :class:`Group` is a pure state machine, and every call changes it at
 :meth:`GroupCoordinator._settle` acts on what the group has decided: it sends the responses in its
 outbox, queues what has to be stored, and schedules its next timeout. Nothing here waits. A task per
 group was refused: its inbox would be another place where calls wait, and idle groups would cost
-tasks. One heap of timeouts serves all groups.
+tasks. One heap of timeouts serves all groups (:class:`GroupTimers`).
 
 Each node of a cluster coordinates the groups whose partition of ``__consumer_offsets`` it leads,
 and returns NOT_COORDINATOR for the others. When a partition gets another leader, its groups move as
@@ -20,9 +20,7 @@ Think again for groups of other protocols (KIP-848, KIP-932): they would stand b
 
 from __future__ import annotations
 
-import heapq
 import logging
-import math
 import random
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,7 +32,8 @@ import trio
 from ...net._network import SYSTEM
 from ...protocol import error_codes
 from ._committed_offsets import CommittedOffset, Partition, expired
-from ._group import Group
+from ._group import Group, subscribed_topics
+from ._group_calls import Caller, Join, JoinGroupResult, SyncGroupResult
 from ._group_record import record_bytes
 from ._group_state import GroupSettings, GroupState
 from ._group_store import (
@@ -44,10 +43,8 @@ from ._group_store import (
     remove_group,
     remove_offsets,
 )
-from ._member import Caller, Join
-from ._responses import JoinGroupResult, SyncGroupResult
+from ._group_timers import GroupTimers
 from ._stored_group import inherited, restored, snapshot
-from ._subscribed_topics import subscribed_topics
 
 if TYPE_CHECKING:
     from ..config._broker_config import BrokerConfig
@@ -103,15 +100,9 @@ class GroupCoordinator:
             config.integer("group.min.session.timeout.ms"),
             config.integer("group.max.session.timeout.ms"),
         )
-        self._wakeups: list[tuple[float, str]] = []
-        self._scheduled: dict[str, float] = {}
+        self._timers = GroupTimers()
         self._waiting: set[str] = set()
-        self._sleep = trio.CancelScope()
         self._is_closed = False
-
-    @property
-    def _closed_error(self) -> int:
-        return error_codes.COORDINATOR_NOT_AVAILABLE if self._is_closed else error_codes.NONE
 
     def coordinator_error(self, group_id: str) -> int:
         """NOT_COORDINATOR if another node coordinates the group, else NONE."""
@@ -141,21 +132,12 @@ class GroupCoordinator:
 
     async def run(self) -> None:
         """Run the timeouts of the groups until cancelled; run the store concurrently."""
-        wakes = self._wakeups
-        while True:
-            now = trio.current_time()
-            due = []
-            while wakes and wakes[0][0] <= now:
-                due.append(heapq.heappop(wakes))
-            for at, group_id in due:
-                if self._scheduled.get(group_id) == at:
-                    del self._scheduled[group_id]
-                    group = self.groups[group_id]
-                    group.expire(now)
-                    self._settle(group)
-            self._sleep = trio.CancelScope(deadline=wakes[0][0] if wakes else math.inf)
-            with self._sleep:
-                await trio.sleep_forever()
+        await self._timers.run(self._expire)
+
+    def _expire(self, group_id: str, now: float) -> None:
+        group = self.groups[group_id]
+        group.expire(now)
+        self._settle(group)
 
     # Moving groups between nodes.
 
@@ -171,7 +153,7 @@ class GroupCoordinator:
                 continue
             group.fail_waiting(error_codes.NOT_COORDINATOR)
             self._send_responses(group)
-            self._scheduled.pop(group.id, None)
+            self._timers.cancel(group.id)
             if new is None:
                 self._waiting.add(group.id)
             else:
@@ -191,11 +173,7 @@ class GroupCoordinator:
 
     def join(self, group_id: str, join: Join, reply: Callable[[JoinGroupResult], None]) -> None:
         """Handle a JoinGroup; ``reply`` is called with the result, now or later."""
-        error_code = (
-            self._closed_error
-            or self.coordinator_error(group_id)
-            or self._check_join(group_id, join)
-        )
+        error_code = self._check_join(group_id, join)
         if error_code:
             reply(JoinGroupResult(join.member_id, error_code))
             return
@@ -207,6 +185,11 @@ class GroupCoordinator:
         self._settle(group)
 
     def _check_join(self, group_id: str, join: Join) -> int:
+        if self._is_closed:
+            return error_codes.COORDINATOR_NOT_AVAILABLE
+        error_code = self.coordinator_error(group_id)
+        if error_code:
+            return error_code
         lowest, highest = self._session_ms
         if not group_id:
             return error_codes.INVALID_GROUP_ID
@@ -226,8 +209,11 @@ class GroupCoordinator:
     ) -> None:
         """Handle a SyncGroup; ``reply`` is called with the result, now or later."""
         group = self._group_with_members(group_id)
-        if group is None or self._is_closed:
-            reply(SyncGroupResult(self._closed_error or self._missing_group_error(group_id)))
+        if self._is_closed:
+            reply(SyncGroupResult(error_codes.COORDINATOR_NOT_AVAILABLE))
+            return
+        if group is None:
+            reply(SyncGroupResult(self._missing_group_error(group_id)))
             return
         group.sync(caller, assignments, reply, trio.current_time(), protocol)
         self._settle(group)
@@ -368,7 +354,7 @@ class GroupCoordinator:
                 self.offsets.remove_group(group.id)
                 if self.groups.get(group.id) is group:  # else a new one was moved here meanwhile
                     del self.groups[group.id]
-                    self._scheduled.pop(group.id, None)
+                    self._timers.cancel(group.id)
             else:
                 group.state = GroupState.EMPTY
             self.on_change()
@@ -457,13 +443,8 @@ class GroupCoordinator:
         self._store.write(put_group(snapshot_now), stored)
 
     def _schedule(self, group: Group) -> None:
-        if group.id in self._waiting:
-            return
-        if group.wake_at < self._scheduled.get(group.id, math.inf):
-            self._scheduled[group.id] = group.wake_at
-            heapq.heappush(self._wakeups, (group.wake_at, group.id))
-            if self._wakeups[0] == (group.wake_at, group.id):
-                self._sleep.cancel(reason="a group has an earlier timeout")
+        if group.id not in self._waiting:
+            self._timers.schedule(group.id, group.wake_at)
 
 
 def _storage_error(error: DatabaseError | None) -> int:

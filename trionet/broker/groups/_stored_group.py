@@ -6,7 +6,7 @@ import attrs
 
 from ._group import Group
 from ._group_state import GroupSettings, GroupState
-from ._member import Member
+from ._members import Member
 
 
 @attrs.frozen

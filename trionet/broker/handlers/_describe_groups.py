@@ -13,7 +13,7 @@ from ..api._call import Call
 from ..api._dispatch import serves
 from ..groups._group import Group
 from ..groups._group_state import GroupState
-from ..groups._member import Member
+from ..groups._members import Member
 from ..model._broker_state import GROUP_OPERATIONS, BrokerState
 
 # Before this version, a group that does not exist is described as dead (KIP-1043).

@@ -6,7 +6,7 @@ from ...protocol import api_keys
 from ...protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ..api._call import Call
 from ..api._dispatch import serves
-from ..groups._member import Caller
+from ..groups._group_calls import Caller
 from ..model._broker_state import BrokerState
 
 

@@ -13,8 +13,7 @@ from ...protocol.messages.join_group import (
 )
 from ..api._call import Call
 from ..api._dispatch import serves
-from ..groups._member import Join
-from ..groups._responses import JoinGroupResult
+from ..groups._group_calls import Join, JoinGroupResult
 from ..model._broker_state import BrokerState
 
 # From this version on, a new member has to join again with the id that it was assigned (KIP-394).

@@ -18,7 +18,7 @@ from ...protocol.messages.offset_commit import (
 from ..api._call import Call
 from ..api._dispatch import serves
 from ..groups._committed_offsets import CommittedOffset, Partition
-from ..groups._member import Caller
+from ..groups._group_calls import Caller
 from ..model._broker_state import BrokerState
 from ..model._topic_store import Topic
 

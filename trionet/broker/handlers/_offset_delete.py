@@ -12,8 +12,8 @@ from ...protocol.messages.offset_delete import (
 from ..api._call import Call
 from ..api._dispatch import serves
 from ..groups._committed_offsets import Partition
+from ..groups._group import CONSUMER, subscribed_topics
 from ..groups._group_state import GroupState
-from ..groups._subscribed_topics import CONSUMER, subscribed_topics
 from ..model._broker_state import BrokerState
 
 

@@ -9,8 +9,7 @@ from ...protocol import api_keys, error_codes
 from ...protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from ..api._call import Call
 from ..api._dispatch import serves
-from ..groups._member import Caller
-from ..groups._responses import SyncGroupResult
+from ..groups._group_calls import Caller, SyncGroupResult
 from ..model._broker_state import BrokerState
 
 # From this version on, the client states the protocol that it expects (KIP-559).
