@@ -57,6 +57,8 @@ logger = logging.getLogger("trionet.broker")
 class GroupCoordinator:
     """The groups of a node and their offsets.
 
+    Many methods, as Kafka's GroupCoordinatorService: one for each call of clients.
+
     Args:
         config: the node's settings.
         store: stores the groups.

@@ -25,7 +25,7 @@ from ._committed_offsets import CommittedOffset, CommittedOffsets, Partition
 from ._group_record import decode_members, encode_members
 from ._stored_group import StoredGroup, StoredMember
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded when a database is opened
     from sqlite3 import Connection
 
 logger = logging.getLogger("trionet.broker")

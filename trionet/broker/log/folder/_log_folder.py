@@ -139,16 +139,14 @@ class LogFolder:
         found = [key for key in map(partition_of, self.directory.folders()) if key is not None]
         folders = set(found)
         opening = PartitionOpening(self.directory, self._open_log, self._rng, now_ms, begun)
-        openings: dict[PartitionKey, Opening] = {}
-        for key in dict.fromkeys([*found, *expected]):
-            topic_id = topic_id_for(key[0]) if topic_id_for is not None else None
-            last_shutdown = record.of(key, loss_allowed=loss_allowed)
-            openings[key] = partial(
+
+        def open_partition(key: PartitionKey) -> Opening:
+            return partial(
                 opening.open,
                 key,
-                topic_id,
+                None if topic_id_for is None else topic_id_for(key[0]),
                 config_for(key[0]),
-                last_shutdown,
+                record.of(key, loss_allowed=loss_allowed),
                 has_folder=key in folders,
             )
 
@@ -161,7 +159,7 @@ class LogFolder:
 
         await open_in_threads(
             self.directory,
-            openings,
+            {key: open_partition(key) for key in dict.fromkeys([*found, *expected])},
             note_opened,
             threads=1 if was_clean else threads,
             at_once=CLEAN_LOGS_AT_ONCE if was_clean else 1,
