@@ -205,7 +205,7 @@ class Segment:
         self._since_index_entry = self.size - index.last()[1]
 
     def write(self, buffers: list[Buffer], size: int) -> None:
-        """Write bytes at the end of the file; :meth:`index_batch` and :meth:`grow` then publish them.
+        """Write bytes at the end of the file; call :meth:`index_batch` and :meth:`grow` next.
 
         Raises:
             OSError: not all bytes could be written; call :meth:`undo_append`.
