@@ -25,12 +25,13 @@ import random
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import trio
 
 from ...net._network import SYSTEM
 from ...protocol import error_codes
+from ..config._broker_config import BrokerConfig
+from ..storage._database import DatabaseError
 from ._committed_offsets import CommittedOffset, Partition, expired
 from ._group import Group, subscribed_topics
 from ._group_calls import Caller, Join, JoinGroupResult, SyncGroupResult
@@ -45,11 +46,6 @@ from ._group_store import (
 )
 from ._group_timers import GroupTimers
 from ._stored_group import inherited, restored, snapshot
-
-if TYPE_CHECKING:
-    from ..config._broker_config import BrokerConfig
-    from ..storage._database import DatabaseError
-
 
 logger = logging.getLogger("trionet.broker")
 

@@ -1,7 +1,7 @@
 """The log's only access to the file system: everything it opens, renames, removes and syncs.
 
 Two implementations of one interface: :class:`FolderDirectory` on a disk, and
-:class:`~trionet.broker.log.memory_directory.MemoryDirectory` in memory. Both give out real
+:class:`~trionet.broker.log.MemoryDirectory` in memory. Both give out real
 descriptors, so that ``pwritev`` and ``sendfile`` work with either.
 
 Files that are appended to and sent (``.log``) are opened and kept open. Files that are only read or

@@ -33,8 +33,7 @@ _NO_DESCRIPTOR = -1
 class MemoryDirectory:
     """A folder in memory, empty at first, gone with its last reference.
 
-    The methods are documented by :class:`~trionet.broker.log.directory.Directory`.
-    See :class:`~trionet.broker.log.files._directory.Directory` for the methods.
+    The methods are documented by :class:`~trionet.broker.log.Directory`.
 
     Args:
         place: the folders of its parent, and its name among them; None: it has no parent.

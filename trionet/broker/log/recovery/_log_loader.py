@@ -10,8 +10,9 @@ The choices:
   ends the log: it and everything after it are cut off, because no offset may be skipped.
 * What is below the recovery point and not there was removed by something else. It is reported; its
   offsets are filled with empty batches, so that no record ever gets them again, and the records
-  after them stay (see :mod:`.missing` and :mod:`.filling`). Kafka truncates there, or does not
-  notice; that was refused, because it deletes records that were acknowledged and are intact.
+  after them stay (see :mod:`._missing_records` and :mod:`._empty_batches`). Kafka truncates there,
+  or does not notice; that was refused, because it deletes records that were acknowledged and are
+  intact.
 
 Think again when partitions have replicas: a follower would truncate, and fetch from its leader.
 

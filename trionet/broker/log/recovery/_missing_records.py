@@ -6,7 +6,7 @@ Kafka does not notice; the broker would go on with wrong offsets or without the 
 The choice: compare the sizes of the segments with the extent that the last run saved, which costs
 one addition per segment at a normal start. Only if the sizes differ, or there is no extent, is the
 end of each segment read to find the gap. Checksums of all files were refused: a start would read
-everything. Offsets of missing records are never assigned again: see :mod:`.filling`.
+everything. Offsets of missing records are never assigned again: see :mod:`._empty_batches`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Scans the segments that an unclean shutdown may have left incomplete or torn.
 
-(Kafka: LogLoader.recoverLog.) See :mod:`.recovery` for why, and for where a scan starts. The order
-of the writes at a cut matters: newer segments are removed first, newest first, and the torn one is
-truncated last. If the power fails in between, the damage is still there and still ends the log.
+(Kafka: LogLoader.recoverLog.) See :mod:`._log_loader` for why, and for where a scan starts. The
+order of the writes at a cut matters: newer segments are removed first, newest first, and the torn
+one is truncated last. If the power fails in between, the damage is still there and still ends the
+log.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class OffsetIndex:
         offsets.append(last_offset)
 
     def cut(self, count: int) -> None:
-        """Take back all entries but the first ``count``."""
+        """Remove all entries but the first ``count``."""
         offsets, positions = self._columns
         self._columns = offsets[:count], positions[:count]
 
@@ -139,7 +139,7 @@ class TimeIndex:
             timestamps.append(timestamp)
 
     def cut(self, count: int) -> None:
-        """Take back all entries but the first ``count``."""
+        """Remove all entries but the first ``count``."""
         timestamps, offsets = self._columns
         self._columns = timestamps[:count], offsets[:count]
 
