@@ -394,7 +394,7 @@ def test_missing_records_are_lines_of_the_log_or_status_1(tmp_path: Path) -> Non
     assert report in broker.log
     last = refused.stderr.splitlines()[-1]
     assert last.startswith("trionet broker: records of t-0 are missing, ")
-    assert last.endswith("log.missing.records.allowed=true to go on without these records")
+    assert last.endswith("log.missing.records.allowed=true to continue without these records")
     assert "Traceback" not in refused.stderr + broker.log
 
 

@@ -13,9 +13,9 @@ from typing import Any
 from trionet.broker.groups._group import Group
 from trionet.broker.groups._group_store import GroupStore
 from trionet.broker.log._log import Log
-from trionet.broker.log._offset_assignment import Appended
 from trionet.broker.log.folder._log_folder import LogFolder
 from trionet.broker.log.state import _producer_state as producer_state
+from trionet.broker.log.validation._offset_assignment import Appended
 from trionet.client.producer.sending import _completion as completion
 from trionet.client.producer.transactions._sequences import NONE, PartitionSequences
 from trionet.client.producer.transactions._transaction_manager import Idempotence

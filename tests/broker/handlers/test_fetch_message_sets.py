@@ -238,7 +238,7 @@ async def test_a_failing_disk_has_a_name_that_old_clients_know(
         await create_topic(client, "t", segment_bytes=1048576)
         await produce(client, "t", batch(b"v" * 600_000))
         await produce(client, "t", batch(b"v" * 600_000))
-        log_of(broker)._segments.all[0].let_go()
+        log_of(broker)._segments.all[0].close_file()
         make_unreadable(tmp_path / "t-0" / FIRST_SEGMENT)
         data = await fetch(client, "t", 0, version=version)
 

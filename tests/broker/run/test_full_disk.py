@@ -230,7 +230,7 @@ async def test_a_broker_that_is_stopped_on_a_full_disk_says_so_in_one_line(
     [line] = [line for line in log.read_text().splitlines() if " ERROR " in line]
     disk.give_back()
 
-    assert "t-0, t-1, t-2 could not be put on the disk: No space left on device" in line
+    assert "t-0, t-1, t-2 could not be flushed: No space left on device" in line
     with trionet_broker_process(data) as (address, process):
         async with connect(address) as client:
             for partition, values in taken.items():

@@ -181,7 +181,7 @@ async def test_retention_that_fails_does_not_say_that_it_moved_anything(
         # Without its folder no new segment can be made, and the active one has to stay.
         (tmp_path / "data" / "t-0").rename(tmp_path / "elsewhere")
 
-        await until(lambda: "t-0: no new segment can be made" in caplog.text)
+        await until(lambda: "t-0: cannot create a new segment" in caplog.text)
         (tmp_path / "elsewhere").rename(tmp_path / "data" / "t-0")
         assert "moved the start offset" not in caplog.text
 

@@ -1,7 +1,7 @@
-"""AlterConfigs, versions 0 to 2: a resource gets these settings and loses all others.
+"""AlterConfigs, versions 0 to 2: replaces all settings of a resource.
 
-Gap: client metrics and groups have no settings here; altering them is an error. Loggers are for
-IncrementalAlterConfigs alone, as in Kafka.
+Gap: client metrics and groups have no settings; altering them is an error. Loggers can only be
+altered by IncrementalAlterConfigs, as in Kafka.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ async def handle(
     for resource in request.resources:
         if call.must_pause():
             await call.pause()
-        some = resource.configs[: OPERATIONS_MAX + 1]  # more are refused
+        some = resource.configs[: OPERATIONS_MAX + 1]  # more are rejected
         operations = [(each.name, SET, each.value) for each in some]
         resources.append((resource.resource_type, resource.resource_name, operations))
     alter = partial(replace_all, broker, validate_only=request.validate_only)

@@ -1,6 +1,6 @@
-"""IncrementalAlterConfigs, versions 0 and 1: keys are set, deleted, appended and subtracted.
+"""IncrementalAlterConfigs, versions 0 and 1: sets and deletes keys, and changes list values.
 
-Gap: client metrics and groups have no settings here; altering them is an error.
+Gap: client metrics and groups have no settings; altering them is an error.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ async def handle(
     for resource in request.resources:
         if call.must_pause():
             await call.pause()
-        some = resource.configs[: OPERATIONS_MAX + 1]  # more are refused
+        some = resource.configs[: OPERATIONS_MAX + 1]  # more are rejected
         operations = [(each.name, each.config_operation, each.value) for each in some]
         resources.append((resource.resource_type, resource.resource_name, operations))
     alter = partial(alter_incrementally, broker, validate_only=request.validate_only)

@@ -470,7 +470,7 @@ async def _open_cluster(
         directory = disk.directory(config.log_dir)
         opening = disk.open_database(config.log_dir)
     folder = await stack.enter_async_context(
-        open_log_folder(directory, node_id=config.node_id, chance=network.chance)
+        open_log_folder(directory, node_id=config.node_id, rng=network.chance)
     )
     if config.log_dir is not None:
         await disk.check_ownership(config.log_dir)

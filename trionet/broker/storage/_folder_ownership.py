@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 
 from ...errors import ConfigError
 from ..log import FolderDirectory
-from ..log.files._checkpoint_files import CLEAN_STOP_FILE, partition_of
+from ..log.files._checkpoint_files import CLEAN_SHUTDOWN_FILE, partition_of
 from ._database import DATABASE_NAME, Database, open_database
 
 logger = logging.getLogger("trionet.broker")
@@ -37,7 +37,7 @@ def check_ownership(path: str) -> None:
             f"{path} has {len(partitions)} partitions, such as {min(partitions)}, but"
             f" {DATABASE_NAME} is empty; restore it from a backup"
         )
-    if CLEAN_STOP_FILE not in names and not _size(path, DATABASE_NAME + "-wal"):
+    if CLEAN_SHUTDOWN_FILE not in names and not _size(path, DATABASE_NAME + "-wal"):
         logger.warning(
             "%s-wal is %s after an unclean stop: the latest changes to topics, settings and group"
             " offsets may be lost",

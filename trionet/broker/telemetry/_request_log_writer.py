@@ -35,7 +35,7 @@ from ...protocol.records._records import batch_chunks
 from ...protocol.request_log import SAMPLE_ALL
 from ..config._broker_config import BrokerConfig
 from ..log import Log
-from ..log._recompression import recompress
+from ..log.validation._recompression import recompress
 from ..model._broker_state import BrokerState
 from ..model._cluster import Cluster
 from ..model._leadership import NO_LEADER
@@ -208,7 +208,7 @@ class RequestLog:
         batch = self._batch(log)
         try:
             if log.config.recompresses:
-                batch = await recompress(batch, log, self._cluster.now_ms())
+                batch = await recompress(batch, log.config, log.directory, self._cluster.now_ms())
         except ApiError as error:
             self._lose(error)
             return

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from ...server.metrics._snapshot_sections import Row, Section, SectionPage
 from ..groups._group import Group
 from ..groups._group_state import GroupState
-from ..groups._member import Member
+from ..groups._members import Member
 from ..model._fetch_sessions import FetchSession
 
 
