@@ -1,1 +1,1 @@
-"""The ``trionet`` command: a module per subcommand, and ``main``, which knows only their names."""
+"""The ``trionet`` command. ``main`` holds the registry of subcommands and imports only the one run."""

@@ -1,4 +1,4 @@
-"""``trionet bench``: how fast a cluster, or the network layer by itself, is."""
+"""``trionet bench``: measure the speed of a cluster, or of the network layer alone."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ __all__ = ["add_arguments", "run"]
 _COMMANDS = Subcommands(
     "trionet.cli.benching",
     {
-        "produce": ("produce", "write records, and time each until it is acknowledged"),
-        "consume": ("consume", "read records, and see how old they are"),
-        "echo": ("echo", "time requests to the bare network layer, or to any echo server"),
+        "produce": ("produce", "write records and time each until it is acknowledged"),
+        "consume": ("consume", "read records and measure their age"),
+        "echo": ("echo", "time requests to the bare network layer or to any echo server"),
     },
 )
 

@@ -1,4 +1,4 @@
-"""Which of what a cluster has is meant: by names, or by regular expressions."""
+"""Select topics or groups by name or by regular expression."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from trionet.errors import ConfigError
 
 
 def add_regex_argument(parser: argparse.ArgumentParser, what: str) -> None:
-    """Describe ``--regex``, for the names of ``what``."""
+    """Add ``--regex``, which applies to the names of ``what``."""
     parser.add_argument(
         "-r",
         "--regex",
         action="store_true",
-        help=f"the names of {what} are regular expressions, each for whole names",
+        help=f"treat {what} as regular expressions that must match whole names",
     )
 
 
 def matching(patterns: Sequence[str], names: Iterable[str]) -> list[str]:
-    """The names that one of the patterns fits as a whole, in order.
+    """Return the names that one of the patterns matches as a whole, sorted.
 
     Raises:
-        ConfigError: a pattern is no regular expression.
+        ConfigError: a pattern is not a valid regular expression.
     """
     compiled = [_compiled(pattern) for pattern in patterns]
     return sorted(name for name in names if any(each.fullmatch(name) for each in compiled))
@@ -33,4 +33,4 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:
-        raise ConfigError(f"{pattern!r} is no regular expression: {error}") from error
+        raise ConfigError(f"invalid regular expression {pattern!r}: {error}") from error

@@ -1,4 +1,4 @@
-"""Nothing is destroyed by accident: somebody says yes first, or ``--yes`` does."""
+"""Confirmation before anything is destroyed: on the terminal, or by ``--yes``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .output import harmless
 
 
 def add_confirming_argument(parser: argparse.ArgumentParser) -> None:
-    """Describe ``--yes``."""
+    """Add ``--yes``."""
     parser.add_argument(
         "-y",
         "--yes",
         "--no-confirm",
         dest="yes",
         action="store_true",
-        help="do not ask; needed where there is no terminal to ask on",
+        help="do not ask for confirmation; required without a terminal",
     )
 
 
@@ -27,7 +27,7 @@ def confirmed(arguments: argparse.Namespace, question: str) -> bool:
 
     Args:
         arguments: with ``yes``.
-        question: what is about to be done, without a question mark.
+        question: what is about to happen, without a question mark.
 
     Raises:
         ConfigError: there is no terminal.
@@ -35,7 +35,7 @@ def confirmed(arguments: argparse.Namespace, question: str) -> bool:
     if arguments.yes:
         return True
     if sys.stdin is None or not sys.stdin.isatty():
-        raise ConfigError(f"to {harmless(question)} needs --yes where there is no terminal")
+        raise ConfigError(f"confirmation required without a terminal: pass --yes to {harmless(question)}")
     print(f"{arguments.prog}: {harmless(question)}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() in {"y", "yes"}:
         return True

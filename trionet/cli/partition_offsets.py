@@ -1,4 +1,4 @@
-"""Where partitions begin and end."""
+"""Start and end offsets of partitions, and offsets at a time."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from trionet.client.topic_partition import TopicPartition
 from trionet.errors import TrionetError
 
 Limits = dict[TopicPartition, tuple[int | None, int | None]]
-"""The first offset that is left and the one of the next record, None where it is not known."""
+"""Log start offset and end offset of each partition, None where unknown."""
 
 
 async def start_and_end(
     admin: Admin, partitions: Iterable[TopicPartition], *, read_committed: bool = False
 ) -> tuple[Limits, list[TrionetError]]:
-    """Where partitions begin and end, and why that is not known of some.
+    """Return the start and end offsets of partitions, and the errors of those that failed.
 
     Args:
-        admin: whom to ask.
-        partitions: of these.
-        read_committed: the end is that of what is not in an open transaction.
+        admin: the client to use.
+        partitions: the partitions to look up.
+        read_committed: use the last stable offset as the end.
 
     Raises:
         TrionetError: the request as a whole failed.
@@ -31,7 +31,7 @@ async def start_and_end(
     ends = await admin.list_offsets(
         dict.fromkeys(wanted, OffsetSpec.LATEST), read_committed=read_committed
     )
-    # A partition that fails mostly does so twice, and for the same reason.
+    # A partition that fails usually fails both lookups with the same error.
     errors = {str(error): error for each in (starts, ends) for error in each.errors.values()}
     found = {key: (_offset(starts[key]), _offset(ends[key])) for key in wanted}
     return found, list(errors.values())
@@ -40,11 +40,11 @@ async def start_and_end(
 async def offsets_at(
     admin: Admin, partitions: Iterable[TopicPartition], time: int
 ) -> tuple[dict[TopicPartition, int], list[TrionetError]]:
-    """The first offset of each partition from a time on, its end if there is none.
+    """Return the first offset at or after a time in each partition, its end if there is none.
 
     Args:
-        admin: whom to ask.
-        partitions: of these.
+        admin: the client to use.
+        partitions: the partitions to look up.
         time: in milliseconds since 1970.
 
     Raises:

@@ -1,7 +1,7 @@
-"""``trionet pipeline``: a broker's request log, analysed on Spark. Its own subcommands are modules.
+"""``trionet pipeline``: analyse a broker's request log on Spark.
 
-Each is a module like those of :mod:`trionet.cli.main`, and as quick to import: what needs PySpark,
-NumPy or Arrow is imported when it runs.
+Its subcommands are modules that are quick to import; PySpark, NumPy and Arrow are imported when
+they run.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ import argparse
 from importlib import import_module
 from typing import Any
 
-#: Subcommand: its module in this package, and what it does.
+#: Subcommand: its module and summary.
 COMMANDS = {
-    "run": ("pipeline_run", "start the job that turns a request log into results"),
-    "report": ("pipeline_report", "tell what the job has found out, as tables or as a page"),
+    "run": ("pipeline_run", "run the job that analyses a request log"),
+    "report": ("pipeline_report", "report the job's results as tables or as a page"),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
     parser.description = (
-        "Turn what a broker with request.log.topic has logged into rates, percentiles, talkers, "
+        "Turn the request log of a broker (request.log.topic) into rates, percentiles, top talkers, "
         "errors and anomalies, on Spark."
     )
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, dest="subcommand")
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit code."""
+    """Run the chosen subcommand; returns its exit status."""
     status: int = _module(arguments.subcommand).run(arguments)
     return status
 

@@ -1,4 +1,4 @@
-"""Files that hold a password or a token in their first line."""
+"""Files with a password or a token in their first line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _BYTES_MAX: Final = 64 * 1024
 
 
 def first_line_of(path: str) -> str:
-    """The first line of a file or, as in ``<(command)``, of a pipe, without its end.
+    """Return the first line of a file or, as in ``<(command)``, of a pipe, without its newline.
 
     Raises:
         OSError: the file cannot be read, is a device or a folder, or is too large.

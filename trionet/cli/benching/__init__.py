@@ -1,5 +1,4 @@
-"""``trionet bench``: load for a cluster or a server, and how long each request took.
+"""``trionet bench``: put load on a cluster or a server and measure how long each request takes.
 
-What counts and decides when the next record is due is pure; the commands are the modules that are
-named in :mod:`trionet.cli.bench`.
+Counting and pacing are pure; the commands are listed in :mod:`trionet.cli.bench`.
 """

@@ -1,8 +1,8 @@
-"""Which records an acknowledgement is about, and since when they waited for it.
+"""Match acknowledgements to the records they cover, to measure their latency. Pure.
 
-A producer tells of batches: how many records of a partition are written. Records of a partition
-stay in their order, so the oldest that wait are the ones. Some may be acknowledged before the call
-that gave them comes back and tells which partition they went to. Pure.
+A producer acknowledges batches: a number of records of a partition. Records of a partition keep
+their order, so an acknowledgement covers the oldest unacknowledged ones. It may arrive before the
+call that sent the records returns their partition.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from .tally import Tally
 
 
 @attrs.define
-class _Taken:
-    """Records of one partition that were given together and are not acknowledged."""
+class _Sent:
+    """Unacknowledged records of one partition that were sent by the same call."""
 
     records: int
     bytes: int
@@ -24,8 +24,8 @@ class _Taken:
 
 
 @attrs.define
-class _Told:
-    """Records that are acknowledged and were not taken yet, as far as we know."""
+class _Acknowledged:
+    """Acknowledged records whose call has not returned yet."""
 
     records: int
     at: float
@@ -33,48 +33,49 @@ class _Told:
 
 
 class Acknowledgements:
-    """Matches what was taken with what is acknowledged.
+    """Matches sent records with acknowledgements.
 
     Args:
-        tally: counts what matches.
+        tally: counts the matches.
     """
 
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
-        self._taken: dict[int, deque[_Taken]] = {}
-        self._told: dict[int, deque[_Told]] = {}
+        self._sent: dict[int, deque[_Sent]] = {}
+        self._acknowledged: dict[int, deque[_Acknowledged]] = {}
 
-    def took(self, partition: int, records: int, bytes: int, began: float) -> None:
-        """Records for a partition were taken, due at a time."""
-        self._taken.setdefault(partition, deque()).append(_Taken(records, bytes, began))
+    def sent(self, partition: int, records: int, bytes: int, began: float) -> None:
+        """Record that records of a partition were sent, which were due at ``began``."""
+        self._sent.setdefault(partition, deque()).append(_Sent(records, bytes, began))
         self._match(partition)
 
-    def told(self, partition: int, records: int, at: float, error: str = "") -> None:
-        """The oldest records of a partition are written; or with an error, they are not."""
-        self._told.setdefault(partition, deque()).append(_Told(records, at, error))
+    def acknowledged(self, partition: int, records: int, at: float, error: str = "") -> None:
+        """Record that the oldest records of a partition were written, or failed with an error."""
+        queue = self._acknowledged.setdefault(partition, deque())
+        queue.append(_Acknowledged(records, at, error))
         self._match(partition)
 
     @property
     def waiting(self) -> int:
-        """How many records were taken and not acknowledged."""
-        return sum(each.records for taken in self._taken.values() for each in taken)
+        """Number of unacknowledged records."""
+        return sum(each.records for sent in self._sent.values() for each in sent)
 
     def _match(self, partition: int) -> None:
-        taken = self._taken.get(partition)
-        told = self._told.get(partition)
-        while taken and told:
-            oldest, answer = taken[0], told[0]
-            records = min(oldest.records, answer.records)
+        sent = self._sent.get(partition)
+        acknowledged = self._acknowledged.get(partition)
+        while sent and acknowledged:
+            oldest, result = sent[0], acknowledged[0]
+            records = min(oldest.records, result.records)
             size = oldest.bytes * records // oldest.records
-            if answer.error:
-                self.tally.fail(records, answer.error, answer.at)
+            if result.error:
+                self.tally.fail(records, result.error, result.at)
             else:
-                self.tally.count(records, size, answer.at)
-                self.tally.took(answer.at - oldest.began, records)
+                self.tally.count(records, size, result.at)
+                self.tally.took(result.at - oldest.began, records)
             oldest.records -= records
             oldest.bytes -= size
-            answer.records -= records
+            result.records -= records
             if not oldest.records:
-                taken.popleft()
-            if not answer.records:
-                told.popleft()
+                sent.popleft()
+            if not result.records:
+                acknowledged.popleft()

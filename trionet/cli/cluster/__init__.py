@@ -1,4 +1,4 @@
-"""``trionet cluster``: the brokers of a cluster, their folders, and who leads."""
+"""``trionet cluster``: the brokers of a cluster, their log directories, and leader elections."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ..subcommands import Subcommands, run
 
 COMMANDS: Final = {
     "describe": ("describe", "show brokers, controllers and features"),
-    "log-dirs": ("log_dirs", "show the folders of brokers, and how much is in them"),
-    "elect-leaders": ("elect_leaders", "have leaders of partitions elected"),
+    "log-dirs": ("log_dirs", "show the log directories of brokers and their sizes"),
+    "elect-leaders": ("elect_leaders", "trigger leader elections of partitions"),
 }
 
 add_arguments = Subcommands(__name__, COMMANDS).add_arguments

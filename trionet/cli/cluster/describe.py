@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
     parser.add_argument(
-        "--features", action="store_true", help="also the versions of features (KIP-584)"
+        "--features", action="store_true", help="include feature versions (KIP-584)"
     )
     parser.add_argument(
-        "--quorum", action="store_true", help="also the controllers, and how far they are (KIP-595)"
+        "--quorum", action="store_true", help="include the controllers and their replication lag (KIP-595)"
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all is shown, 1 something could not be."""
+    """Run the command; returns the exit status: 0 all shown, 1 some failed."""
     return run_with_admin(arguments, partial(_describe, arguments))
 
 
@@ -42,18 +42,18 @@ async def _describe(arguments: argparse.Namespace, admin: Admin) -> int:
         for _, each in sorted(cluster.brokers.items())
     ]
     brokers = Table(("id", "host", "port", "rack", "controller"), rows)
-    about = {"cluster": cluster.id, "controller": controller, "brokers": len(rows)}
-    tables = [facts(about), brokers]
-    document: dict[str, Any] = {**about, "brokers": brokers.documents()}
+    summary = {"cluster": cluster.id, "controller": controller, "brokers": len(rows)}
+    tables = [facts(summary), brokers]
+    document: dict[str, Any] = {**summary, "brokers": brokers.documents()}
     errors: list[TrionetError] = []
-    for is_wanted, name, look in (
+    for is_included, name, fetch in (
         (arguments.features, "features", _features),
         (arguments.quorum, "quorum", _quorum),
     ):
-        if not is_wanted:
+        if not is_included:
             continue
         try:
-            table = await look(admin)
+            table = await fetch(admin)
         except TrionetError as error:
             errors.append(error)
             continue

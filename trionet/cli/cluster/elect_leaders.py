@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
     parser.add_argument(
-        "topics", metavar="TOPIC[:N,...]", nargs="*", help="topics, or these partitions of them"
+        "topics", metavar="TOPIC[:N,...]", nargs="*", help="topics, optionally with partitions"
     )
     parser.add_argument(
-        "--all", action="store_true", help="all partitions of the cluster that need it"
+        "--all", action="store_true", help="all partitions of the cluster that need an election"
     )
     parser.add_argument(
         "--unclean",
         action="store_true",
-        help="any replica, if no other is there: records may be lost (default: the first replica, "
-        "if it is in sync)",
+        help="allow an out-of-sync leader if no replica is in sync, which may lose records (default: "
+        "elect the preferred replica if it is in sync)",
     )
     add_confirming_argument(parser)
     add_format_arguments(parser)
@@ -37,14 +37,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all led as they should, 1 not all."""
+    """Run the command; returns the exit status: 0 all elected, 1 some were not."""
     from ..topic_partitions import parse_topic
 
     if arguments.all == bool(arguments.topics):
-        raise ConfigError("either some TOPIC[:N,...] are wanted, or --all")
+        raise ConfigError("give either TOPIC[:N,...] or --all")
     topics = [parse_topic(text) for text in arguments.topics]
     if arguments.unclean and not confirmed(
-        arguments, "let replicas lead that lack records, which are lost then"
+        arguments, "elect out-of-sync replicas as leaders, which may lose records"
     ):
         return 1
     return run_with_admin(arguments, partial(_elect, arguments, topics))
@@ -71,8 +71,8 @@ async def _elect(
     results = await admin.elect_leaders(partitions, election)
     errors, rows = [], []
     for key, error in sorted(results.items()):
-        is_well = isinstance(error, ApiError) and error.error_code == ELECTION_NOT_NEEDED
-        if error is None or is_well:
+        is_leading = isinstance(error, ApiError) and error.error_code == ELECTION_NOT_NEEDED
+        if error is None or is_leading:
             rows.append((*key, error is None))
         else:
             errors.append(error)

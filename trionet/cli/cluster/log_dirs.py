@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
     parser.add_argument(
-        "topics", metavar="TOPIC", nargs="*", help="only what they have of these topics"
+        "topics", metavar="TOPIC", nargs="*", help="only these topics (default: all)"
     )
     parser.add_argument(
         "-i",
@@ -31,15 +31,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=whole(0, INT32_MAX),
         action="append",
         default=[],
-        help="only of this broker; may be given many times",
+        help="only this broker; may be repeated",
     )
-    parser.add_argument("-p", "--partitions", action="store_true", help="each partition by itself")
+    parser.add_argument("-p", "--partitions", action="store_true", help="list each partition")
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all is shown, 1 something could not be."""
+    """Run the command; returns the exit status: 0 all shown, 1 some failed."""
     arguments.regex = False
     return run_with_admin(arguments, partial(_log_dirs, arguments))
 
@@ -48,13 +48,13 @@ async def _log_dirs(arguments: argparse.Namespace, admin: Admin) -> int:
     from trionet.client.topic_partition import TopicPartition
 
     errors: list[TrionetError] = []
-    wanted = None
+    partitions = None
     if arguments.topics:
         topics, errors = await describe_chosen(arguments, admin)
-        wanted = [
+        partitions = [
             TopicPartition(each.name, number) for each in topics for number in each.partitions
         ]
-    results = await admin.describe_log_dirs(arguments.broker_ids or None, wanted)
+    results = await admin.describe_log_dirs(arguments.broker_ids or None, partitions)
     errors += results.errors.values()
     found = {id: dirs for id, dirs in sorted(results.items()) if isinstance(dirs, dict)}
     for dirs in found.values():

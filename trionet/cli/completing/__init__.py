@@ -1,1 +1,1 @@
-"""Completion in shells, made of the parsers."""
+"""Completion scripts for shells, generated from the parsers."""

@@ -1,4 +1,4 @@
-"""``trionet config``: the settings of clients and brokers, before anything is started with them."""
+"""``trionet config``: show and check the settings of clients and brokers without starting any."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 from ..subcommands import Subcommands, run
 
 COMMANDS: Final = {
-    "show": ("show", "show the settings that hold, and where each was given"),
-    "keys": ("keys", "list all keys with their defaults and what they mean"),
-    "check": ("check", "look whether a file of settings is right"),
+    "show": ("show", "show the effective settings and the origin of each"),
+    "keys": ("keys", "list all keys with their defaults and meanings"),
+    "check": ("check", "check a file of settings"),
 }
 
 add_arguments = Subcommands(__name__, COMMANDS).add_arguments

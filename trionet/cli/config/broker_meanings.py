@@ -1,4 +1,4 @@
-"""What the settings of brokers mean, as the page about them has it."""
+"""Descriptions of broker settings, the same as in docs/howto/run-a-broker.md."""
 
 from __future__ import annotations
 

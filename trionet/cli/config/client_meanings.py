@@ -1,4 +1,4 @@
-"""What the settings of clients mean, as the page about them has it."""
+"""Descriptions of client settings, the same as in docs/reference/client-settings.md."""
 
 from __future__ import annotations
 

@@ -15,23 +15,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
     parser.add_argument("kind", metavar="KIND", choices=KINDS, help=f"one of {', '.join(KINDS)}")
     parser.add_argument(
-        "pattern", metavar="PATTERN", nargs="?", help="only keys with this regular expression in it"
+        "pattern", metavar="PATTERN", nargs="?", help="only keys that contain a match of this regular expression"
     )
     parser.add_argument(
         "-a",
         "--all",
         action="store_true",
-        help="also keys of Kafka's that change nothing here, or that are refused",
+        help="include Kafka keys that have no effect here or are rejected",
     )
     add_format_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 listed, 1 there is no such key."""
+    """Run the command; returns the exit status: 0 listed, 1 no key matches."""
     try:
         pattern = re.compile(arguments.pattern or "")
     except re.error as error:
-        raise ConfigError(f"{arguments.pattern!r} is no regular expression: {error}") from error
+        raise ConfigError(f"invalid regular expression {arguments.pattern!r}: {error}") from error
     keys = [
         key
         for key in keys_of(arguments.kind).values()

@@ -1,4 +1,4 @@
-"""``trionet configs``: what a cluster has set for topics, brokers, clients and users."""
+"""``trionet configs``: a cluster's settings of topics, brokers and groups, quotas, users and ACLs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Final
 from ..subcommands import Subcommands, run
 
 COMMANDS: Final = {
-    "list": ("list", "list what has settings of its own"),
+    "list": ("list", "list the resources that have their own settings"),
     "describe": ("describe", "show settings of topics, brokers, loggers, groups, client metrics"),
     "alter": ("alter", "change settings of topics, brokers, loggers, groups, client metrics"),
-    "quotas": ("quotas", "show and change how much clients may use"),
-    "users": ("users", "show and change who may log in by SCRAM"),
-    "acls": ("acls", "show and change who may do what"),
+    "quotas": ("quotas", "show and change client quotas"),
+    "users": ("users", "show and change SCRAM credentials"),
+    "acls": ("acls", "show and change access control lists"),
 }
 
 add_arguments = Subcommands(__name__, COMMANDS).add_arguments

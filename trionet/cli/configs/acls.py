@@ -7,9 +7,9 @@ from typing import Final
 from ..subcommands import Subcommands, run
 
 COMMANDS: Final = {
-    "list": ("acls_list", "show who may do what"),
-    "create": ("acls_create", "allow or deny somebody something"),
-    "delete": ("acls_delete", "delete what was allowed or denied"),
+    "list": ("acls_list", "list ACLs"),
+    "create": ("acls_create", "allow or deny operations on resources"),
+    "delete": ("acls_delete", "delete ACLs"),
 }
 
 add_arguments = Subcommands("trionet.cli.configs", COMMANDS).add_arguments

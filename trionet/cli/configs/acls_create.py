@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
     parser.description = (
-        "Allow or deny somebody something: everybody named, every operation, everything that it is "
-        "about."
+        "Allow or deny operations on resources. One ACL is created for each combination of "
+        "principal, host, operation and resource."
     )
     add_acl_arguments(parser, is_filter=False)
     add_format_arguments(parser)
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all entries are there, 1 not all."""
+    """Run the command; returns the exit status: 0 all ACLs were created, 1 some were not."""
     return run_with_admin(arguments, partial(_create, arguments, bindings(arguments)))
 
 

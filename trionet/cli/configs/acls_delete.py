@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
-    parser.description = "Delete what was allowed or denied. Without options all entries are meant."
+    parser.description = "Delete the matching ACLs, all of them if no option is given."
     add_acl_arguments(parser, is_filter=True)
     add_confirming_argument(parser)
     add_format_arguments(parser)
@@ -27,22 +27,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were deleted, 1 not all."""
+    """Run the command; returns the exit status: 0 all were deleted, 1 some were not."""
     return run_with_admin(arguments, partial(_delete, arguments, filters(arguments)))
 
 
-async def _delete(arguments: argparse.Namespace, wanted: list[AclFilter], admin: Admin) -> int:
+async def _delete(arguments: argparse.Namespace, filters_: list[AclFilter], admin: Admin) -> int:
     import trio
 
     await trio.lowlevel.checkpoint()
-    found = {entry: None for each in wanted for entry in await admin.describe_acls(each)}
+    found = {entry: None for each in filters_ for entry in await admin.describe_acls(each)}
     if not found:
-        tell(arguments, "there is no such entry")
+        tell(arguments, "no matching ACLs")
         return 1
-    entries = "1 entry" if len(found) == 1 else f"{len(found)} entries"
-    if not confirmed(arguments, f"delete {entries} for access"):
+    if not confirmed(arguments, f"delete {counted(len(found), 'ACL')}"):
         return 1
-    results = await admin.delete_acls(wanted)
+    results = await admin.delete_acls(filters_)
     deleted, errors = [], list(results.errors.values())
     for matched in results.values():
         if isinstance(matched, dict):

@@ -28,10 +28,10 @@ def run(arguments: argparse.Namespace) -> int:
     return run_with_admin(arguments, partial(_list, arguments, filters(arguments)))
 
 
-async def _list(arguments: argparse.Namespace, wanted: list[AclFilter], admin: Admin) -> int:
+async def _list(arguments: argparse.Namespace, filters_: list[AclFilter], admin: Admin) -> int:
     import trio
 
     await trio.lowlevel.checkpoint()
-    found = {entry: None for each in wanted for entry in await admin.describe_acls(each)}
+    found = {entry: None for each in filters_ for entry in await admin.describe_acls(each)}
     write(arguments.format, acl_table(list(found)))
     return 0

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
-    parser.description = "List what has settings of its own. It needs Kafka 4.1 or newer."
+    parser.description = "List the resources that have their own settings. Requires Kafka 4.1 or newer."
     parser.add_argument(
-        "types", metavar="TYPE", nargs="*", help=f"of these types only: {', '.join(TYPES)}"
+        "types", metavar="TYPE", nargs="*", help=f"only these types: {', '.join(TYPES)}"
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
@@ -31,13 +31,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     for word in arguments.types:
         if word not in TYPES:
-            raise ConfigError(f"{word!r} is no type; allowed: {', '.join(TYPES)}")
+            raise ConfigError(f"unknown type {word!r}; allowed: {', '.join(TYPES)}")
     return run_with_admin(arguments, partial(_list, arguments))
 
 
 async def _list(arguments: argparse.Namespace, admin: Admin) -> int:
-    wanted = [resource_type(word) for word in arguments.types]
-    found = await admin.list_config_resources(wanted or None)
+    types = [resource_type(word) for word in arguments.types]
+    found = await admin.list_config_resources(types or None)
     rows = sorted((type_word(each.type), shown_name(each)) for each in found)
     write(arguments.format, Table(("type", "name"), rows))
     return 0

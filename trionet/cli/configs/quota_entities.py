@@ -1,4 +1,4 @@
-"""Whom quotas are for, as a command line names them."""
+"""Quota entities on a command line: users, client ids and addresses."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ TYPES: Final = ("user", "client-id", "ip")
 
 
 def add_entity_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe ``--name`` and ``--default``."""
+    """Add ``--name`` and ``--default``."""
     types = ", ".join(TYPES)
     parser.add_argument(
         "-n",
@@ -22,8 +22,8 @@ def add_entity_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TYPE=NAME",
-        help=f"of this name; TYPE is one of {types}; several together are one, such as a client id "
-        "of a user",
+        help=f"an entity; TYPE is one of {types}; repeated, the names combine into one entity, such "
+        "as a client id of a user",
     )
     parser.add_argument(
         "--default",
@@ -31,28 +31,28 @@ def add_entity_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         choices=TYPES,
-        help="of everybody who has none of his own",
+        help="the default for all entities of this type without their own quota",
     )
 
 
 def entity_parts(arguments: argparse.Namespace) -> dict[str, str | None]:
-    """By type the name, None for whoever has no quota of his own.
+    """Return the entity's name by type, None for the type's default.
 
     Raises:
-        ConfigError: a type is none, or is named twice.
+        ConfigError: a type is unknown or given twice.
     """
     pairs: list[tuple[str, str | None]] = [key_value(text, "--name") for text in arguments.names]
     pairs += [(kind, None) for kind in arguments.defaults]
     parts: dict[str, str | None] = {}
     for kind, name in pairs:
         if kind not in TYPES:
-            raise ConfigError(f"{kind!r} is no type; allowed: {', '.join(TYPES)}")
+            raise ConfigError(f"unknown type {kind!r}; allowed: {', '.join(TYPES)}")
         if kind in parts:
-            raise ConfigError(f"{kind} is named twice")
+            raise ConfigError(f"{kind} is given twice")
         parts[kind] = name
     return parts
 
 
 def entity_text(parts: tuple[tuple[str, str | None], ...]) -> str:
-    """``user=alice, client-id=<default>``, as Kafka's own tools print it."""
+    """Format an entity as Kafka's own tools do: ``user=alice, client-id=<default>``."""
     return ", ".join(f"{kind}={'<default>' if name is None else name}" for kind, name in parts)

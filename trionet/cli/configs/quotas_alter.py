@@ -29,32 +29,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="QUOTA=NUMBER",
-        help="such as producer_byte_rate=1048576, consumer_byte_rate, request_percentage, "
-        "controller_mutation_rate or connection_creation_rate; may be given many times",
+        help="set a quota: producer_byte_rate, consumer_byte_rate, request_percentage, "
+        "controller_mutation_rate or connection_creation_rate; may be repeated",
     )
     parser.add_argument(
         "--delete", action="append", default=[], metavar="QUOTA,...", help="remove these quotas"
     )
     parser.add_argument(
-        "-d", "--dry-run", action="store_true", help="only look whether that could be done"
+        "-d", "--dry-run", action="store_true", help="validate the change without applying it"
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 changed, 1 refused."""
+    """Run the command; returns the exit status: 0 changed, 1 rejected."""
     parts = entity_parts(arguments)
     if not parts:
-        raise ConfigError("whose quotas? Allowed: --name TYPE=NAME and --default TYPE")
+        raise ConfigError("no entity given: use --name TYPE=NAME or --default TYPE")
     values: dict[str, float | None] = dict.fromkeys(names_of(arguments.delete))
     for text in arguments.set:
         key, value = key_value(text, "--set")
         if key in values:
-            raise ConfigError(f"{key} is to be changed twice; leave one of them out")
+            raise ConfigError(f"{key} is changed more than once; keep one of the changes")
         values[key] = _number(key, value)
     if not values:
-        raise ConfigError("nothing to change; allowed: --set and --delete")
+        raise ConfigError("nothing to change: use --set or --delete")
     return run_with_admin(arguments, partial(_alter, arguments, parts, values))
 
 
@@ -64,7 +64,7 @@ def _number(key: str, text: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ConfigError(f"{key} = {text!r} is not allowed; allowed: a number")
+        raise ConfigError(f"invalid value {text!r} for {key}: expected a number")
     return number
 
 

@@ -27,10 +27,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         choices=TYPES,
-        help="of any name of this type (without any option: all quotas)",
+        help="all entities of this type (default: all quotas)",
     )
     parser.add_argument(
-        "--strict", action="store_true", help="only what has no other types than those named"
+        "--strict", action="store_true", help="only entities that consist of exactly the given types"
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
@@ -45,8 +45,8 @@ def _filters(arguments: argparse.Namespace) -> list[QuotaFilter]:
     from trionet.client.admin.quotas import QuotaFilter, QuotaMatch
 
     parts = entity_parts(arguments)
-    if twice := [kind for kind in arguments.any if kind in parts]:
-        raise ConfigError(f"{twice[0]} is named twice")
+    if repeated := [kind for kind in arguments.any if kind in parts]:
+        raise ConfigError(f"{repeated[0]} is given twice")
     return [
         *(
             QuotaFilter(kind, name, QuotaMatch.DEFAULT if name is None else QuotaMatch.EXACT)

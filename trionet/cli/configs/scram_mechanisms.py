@@ -1,4 +1,4 @@
-"""The mechanisms of SCRAM by their names."""
+"""SCRAM mechanisms by name."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ NAMES: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
 def add_mechanism_argument(parser: argparse.ArgumentParser) -> None:
-    """Describe ``--mechanism``."""
+    """Add ``--mechanism``."""
     parser.add_argument(
         "-m",
         "--mechanism",
         choices=NAMES,
         default=NAMES[1],
-        help=f"for which mechanism (default: {NAMES[1]})",
+        help=f"SCRAM mechanism (default: {NAMES[1]})",
     )
 
 
 def mechanism(name: str) -> ScramMechanism:
-    """By its name."""
+    """Return the mechanism of this name."""
     from trionet.client.admin.scram_credentials import ScramMechanism
 
     return ScramMechanism[name.replace("-", "_")]

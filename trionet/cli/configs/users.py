@@ -7,9 +7,9 @@ from typing import Final
 from ..subcommands import Subcommands, run
 
 COMMANDS: Final = {
-    "list": ("users_list", "list who may log in by SCRAM"),
-    "set": ("users_set", "give a user a password, or another one"),
-    "delete": ("users_delete", "take passwords from users"),
+    "list": ("users_list", "list users with SCRAM credentials"),
+    "set": ("users_set", "set the SCRAM password of a user"),
+    "delete": ("users_delete", "delete the SCRAM credentials of users"),
 }
 
 add_arguments = Subcommands("trionet.cli.configs", COMMANDS).add_arguments

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
-    parser.add_argument("users", metavar="USER", nargs="+", help="the names of the users")
+    parser.add_argument("users", metavar="USER", nargs="+", help="user names")
     add_mechanism_argument(parser)
     add_confirming_argument(parser)
     add_format_arguments(parser)
@@ -26,9 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all is done, 1 not all."""
+    """Run the command; returns the exit status: 0 all were deleted, 1 some were not."""
     users = list(dict.fromkeys(arguments.users))
-    what = f"take the password for {arguments.mechanism} from {', '.join(users)}"
+    what = f"delete the {arguments.mechanism} credentials of {', '.join(users)}"
     if not confirmed(arguments, what):
         return 1
     return run_with_admin(arguments, partial(_delete, arguments, users))

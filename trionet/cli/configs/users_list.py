@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
-    parser.add_argument("users", metavar="USER", nargs="*", help="these only (default: all)")
+    parser.add_argument("users", metavar="USER", nargs="*", help="only these users (default: all)")
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 listed, 1 a user has no password."""
+    """Run the command; returns the exit status: 0 listed, 1 a user has no credentials."""
     return run_with_admin(arguments, partial(_list, arguments))
 
 

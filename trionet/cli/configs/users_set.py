@@ -19,7 +19,7 @@ from .scram_mechanisms import add_mechanism_argument, mechanism
 if TYPE_CHECKING:
     from trionet.client.admin.admin import Admin
 
-# Kafka: ScramMechanism, and ScramControlManager's limit.
+# Kafka: ScramMechanism, and the maximum of ScramControlManager.
 ITERATIONS_MIN: Final = 4096
 ITERATIONS_MAX: Final = 16384
 
@@ -27,19 +27,19 @@ ITERATIONS_MAX: Final = 16384
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
     parser.description = (
-        "Give a user a password for SCRAM, or another one. It is asked for on a terminal, and is "
-        "else the first line of standard input or of --password-file; it does not leave this "
-        "process."
+        "Set the SCRAM password of a user. The password is prompted for on a terminal, otherwise it "
+        "is the first line of standard input or of --password-file. Only salted hashes are sent to "
+        "the broker."
     )
-    parser.add_argument("user", metavar="USER", help="the name of the user")
+    parser.add_argument("user", metavar="USER", help="user name")
     add_mechanism_argument(parser)
-    parser.add_argument("--password-file", metavar="FILE", help="a file with the password")
+    parser.add_argument("--password-file", metavar="FILE", help="file with the password in its first line")
     parser.add_argument(
         "--iterations",
         type=int,
         default=ITERATIONS_MIN,
         metavar="N",
-        help=f"how often it is hashed, {ITERATIONS_MIN} to {ITERATIONS_MAX} (default: "
+        help=f"hash iterations, {ITERATIONS_MIN} to {ITERATIONS_MAX} (default: "
         f"{ITERATIONS_MIN})",
     )
     add_format_arguments(parser)
@@ -47,9 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 done, 1 refused."""
+    """Run the command; returns the exit status: 0 set, 1 rejected."""
     if not ITERATIONS_MIN <= arguments.iterations <= ITERATIONS_MAX:
-        raise ConfigError(f"--iterations: allowed: {ITERATIONS_MIN} to {ITERATIONS_MAX}")
+        raise ConfigError(f"--iterations {arguments.iterations}: expected {ITERATIONS_MIN} to {ITERATIONS_MAX}")
     password = _password(arguments)
     if not password:
         raise ConfigError("the password is empty")
@@ -62,14 +62,14 @@ def _password(arguments: argparse.Namespace) -> str:
             return first_line_of(arguments.password_file).rstrip("\r\n")
         if sys.stdin is not None and sys.stdin.isatty():
             first = getpass.getpass(f"password of {arguments.user}: ")
-            if getpass.getpass("once more: ") != first:
-                raise ConfigError("these are two passwords; nothing was changed")
+            if getpass.getpass("repeat password: ") != first:
+                raise ConfigError("the passwords do not match; nothing was changed")
             return first
         return "" if sys.stdin is None else sys.stdin.readline().rstrip("\r\n")
     except OSError as error:
         raise ConfigError(f"cannot read {arguments.password_file}: {error.strerror}") from error
     except UnicodeDecodeError:
-        raise ConfigError("the password is not UTF-8") from None
+        raise ConfigError("the password is not valid UTF-8") from None
 
 
 async def _set(arguments: argparse.Namespace, password: str, admin: Admin) -> int:

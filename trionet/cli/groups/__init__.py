@@ -1,4 +1,4 @@
-"""``trionet groups``: the groups of a cluster, their offsets and how far behind they are."""
+"""``trionet groups``: the groups of a cluster, their members, offsets and lag."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ..subcommands import Subcommands, run
 
 COMMANDS: Final = {
     "list": ("list", "list groups"),
-    "describe": ("describe", "show members, assignments and lag of groups, once or all the time"),
-    "reset": ("reset", "let a group begin elsewhere"),
-    "delete": ("delete", "delete groups with their offsets"),
-    "delete-offsets": ("delete_offsets", "make a group forget partitions"),
+    "describe": ("describe", "show members, assignments and lag of groups, once or continuously"),
+    "reset": ("reset", "reset the offsets of a group"),
+    "delete": ("delete", "delete groups and their offsets"),
+    "delete-offsets": ("delete_offsets", "delete committed offsets of a group"),
     "remove-members": ("remove_members", "remove members from a group"),
 }
 

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
-    parser.description = "Delete groups, with what they have committed. They must have no members."
-    parser.add_argument("groups", metavar="GROUP", nargs="+", help="the names of the groups")
+    parser.description = "Delete groups and their committed offsets. The groups must have no members."
+    parser.add_argument("groups", metavar="GROUP", nargs="+", help="group names")
     add_regex_argument(parser, "groups")
     add_confirming_argument(parser)
     add_format_arguments(parser)
@@ -27,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were deleted, 1 not all."""
+    """Run the command; returns the exit status: 0 all were deleted, 1 some were not."""
     return run_with_admin(arguments, partial(_delete, arguments))
 
 
@@ -39,10 +39,10 @@ async def _delete(arguments: argparse.Namespace, admin: Admin) -> int:
     if arguments.regex:
         names = matching(names, await admin.list_groups())
     if not names:
-        tell(arguments, "no group has such a name")
+        tell(arguments, "no group matches")
         return 1
     what = f"group {names[0]}" if len(names) == 1 else f"{len(names)} groups ({', '.join(names)})"
-    if not confirmed(arguments, f"delete {what} with all that is committed"):
+    if not confirmed(arguments, f"delete {what} and all committed offsets"):
         return 1
     results = await admin.delete_groups(names)
     rows = [(name,) for name in names if results[name] is None]

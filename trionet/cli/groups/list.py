@@ -32,7 +32,7 @@ STATES: Final = (
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
-    parser.add_argument("groups", metavar="GROUP", nargs="*", help="these only (default: all)")
+    parser.add_argument("groups", metavar="GROUP", nargs="*", help="only these groups (default: all)")
     add_regex_argument(parser, "groups")
     parser.add_argument(
         "-s",
@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="STATE,...",
-        help=f"in these states only: {', '.join(STATES)}",
+        help=f"only groups in these states: {', '.join(STATES)}",
     )
     parser.add_argument(
         "-t",
@@ -48,25 +48,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TYPE,...",
-        help=f"of these types only: {', '.join(TYPES)}",
+        help=f"only groups of these types: {', '.join(TYPES)}",
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 listed, 1 a group is not there."""
+    """Run the command; returns the exit status: 0 listed, 1 a group does not exist."""
     states = _known("state", arguments.states, STATES)
     types = _known("type", arguments.types, TYPES)
     return run_with_admin(arguments, partial(_list, arguments, states, types))
 
 
 def _known(what: str, given: list[str], known: tuple[str, ...]) -> list[str]:
-    """What was given, as Kafka writes it."""
+    """Return the given names in Kafka's spelling."""
     words = {word.lower(): word for word in known}
     for name in names_of(given):
         if name.lower() not in words:
-            raise ConfigError(f"{name!r} is no {what}; allowed: {', '.join(known)}")
+            raise ConfigError(f"unknown {what} {name!r}; allowed: {', '.join(known)}")
     return [words[name.lower()] for name in names_of(given)]
 
 
@@ -89,5 +89,5 @@ async def _list(
     return write_results(
         arguments,
         Table(("group", "type", "state", "protocol"), rows),
-        [f"group {name}: there is none" for name in missing],
+        [f"group {name} does not exist" for name in missing],
     )

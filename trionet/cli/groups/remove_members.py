@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
     parser.description = (
-        "Remove members from a classic group; the others get their partitions at once. A member "
-        "that still runs joins again."
+        "Remove members from a classic group; the others take over their partitions at once. A "
+        "removed member that is still running rejoins."
     )
-    parser.add_argument("group", metavar="GROUP", help="the name of the group")
+    parser.add_argument("group", metavar="GROUP", help="group name")
     parser.add_argument(
         "instances",
         metavar="INSTANCE",
         nargs="*",
-        help="the group.instance.id of a static member",
+        help="group.instance.id of a static member",
     )
     parser.add_argument("--all", action="store_true", help="all members, static or not")
     add_confirming_argument(parser)
@@ -37,9 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were removed, 1 not all."""
+    """Run the command; returns the exit status: 0 all were removed, 1 some were not."""
     if arguments.all == bool(arguments.instances):
-        raise ConfigError("either the names of static members are wanted, or --all")
+        raise ConfigError("give either INSTANCE names or --all")
     what = "all members" if arguments.all else ", ".join(arguments.instances)
     if not confirmed(arguments, f"remove {what} from group {arguments.group}"):
         return 1

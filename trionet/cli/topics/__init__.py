@@ -9,12 +9,12 @@ from ..subcommands import Subcommands, run
 COMMANDS: Final = {
     "list": ("list", "list topics"),
     "describe": ("describe", "show settings, partitions, leaders and offsets of topics"),
-    "create": ("create", "make topics"),
-    "alter": ("alter", "give topics more partitions, or other settings"),
+    "create": ("create", "create topics"),
+    "alter": ("alter", "add partitions to topics or change their settings"),
     "delete": ("delete", "delete topics and all their records"),
     "trim": ("trim", "delete the records before an offset or a time"),
-    "offsets": ("offsets", "show the first and last offsets of partitions, or those at a time"),
-    "producers": ("producers", "show which producers write to partitions"),
+    "offsets": ("offsets", "show the start and end offsets of partitions, or the offsets at a time"),
+    "producers": ("producers", "show the producers of partitions"),
 }
 
 add_arguments = Subcommands(__name__, COMMANDS).add_arguments

@@ -1,4 +1,4 @@
-"""The topics that a command line means, described."""
+"""Resolve the topic arguments of a command to names or descriptions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from trionet.errors import TrionetError
 
 
-async def chosen_names(arguments: argparse.Namespace, admin: Admin) -> list[str]:
-    """The names that ``topics``, ``regex`` and ``internal`` mean.
+async def selected_names(arguments: argparse.Namespace, admin: Admin) -> list[str]:
+    """Return the topic names that ``topics``, ``regex`` and ``internal`` select.
 
     Raises:
-        ConfigError: one is no regular expression.
+        ConfigError: a regular expression is invalid.
         TrionetError: the topics could not be listed.
     """
     import trio
@@ -31,15 +31,15 @@ async def chosen_names(arguments: argparse.Namespace, admin: Admin) -> list[str]
     return matching(names, listed) if names else sorted(listed)
 
 
-async def describe_chosen(
+async def describe_selected(
     arguments: argparse.Namespace, admin: Admin
 ) -> tuple[list[TopicDescription], list[TrionetError]]:
-    """The topics that are meant, and why some are not described.
+    """Describe the selected topics. Returns also the errors of those that failed.
 
     Raises:
-        TrionetError: as :func:`chosen_names`, or the request as a whole failed.
+        TrionetError: as :func:`selected_names`, or the request as a whole failed.
     """
-    results = await admin.describe_topics(await chosen_names(arguments, admin))
+    results = await admin.describe_topics(await selected_names(arguments, admin))
     errors = list(results.errors.values())
     for name in results.errors:
         del results[name]

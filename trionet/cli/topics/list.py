@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
-    parser.add_argument("topics", metavar="TOPIC", nargs="*", help="these only (default: all)")
+    parser.add_argument("topics", metavar="TOPIC", nargs="*", help="only these topics (default: all)")
     add_regex_argument(parser, "topics")
     parser.add_argument(
-        "-i", "--internal", action="store_true", help="also Kafka's own topics, when all are listed"
+        "-i", "--internal", action="store_true", help="include Kafka's internal topics if no TOPIC is given"
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 listed, 1 something could not be."""
+    """Run the command; returns the exit status: 0 listed, 1 some failed."""
     return run_with_admin(arguments, partial(_list, arguments))
 
 

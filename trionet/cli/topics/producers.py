@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
     parser.description = (
-        "Show which idempotent and transactional producers partitions know of, and where their "
-        "open transactions begin."
+        "Show the idempotent and transactional producers of partitions, and where their open "
+        "transactions start."
     )
-    parser.add_argument("topics", metavar="TOPIC", nargs="+", help="the names of the topics")
+    parser.add_argument("topics", metavar="TOPIC", nargs="+", help="topic names")
     add_regex_argument(parser, "topics")
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all is shown, 1 something could not be."""
+    """Run the command; returns the exit status: 0 all shown, 1 some failed."""
     return run_with_admin(arguments, partial(_producers, arguments))
 
 

@@ -27,25 +27,25 @@ _END: Final = "end"
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
     parser.description = (
-        "Delete the records of a topic before an offset or a time, as delete-records of Kafka does."
+        "Delete the records of a topic before an offset or a time (Kafka: kafka-delete-records)."
     )
     parser.add_argument(
-        "topic", metavar="TOPIC", nargs="?", help="the topic; left out with --from-file"
+        "topic", metavar="TOPIC", nargs="?", help="the topic; omit with --from-file"
     )
     before = parser.add_mutually_exclusive_group(required=True)
     before.add_argument(
         "-o",
         "--offset",
         metavar="OFFSET",
-        help=f"the first offset that stays; '{_END}' leaves nothing, and @TIME what is from this "
-        f"time on: {HELP}",
+        help=f"the first offset to keep; '{_END}' keeps nothing, @TIME keeps the records at or after "
+        f"that time: {HELP}",
     )
     before.add_argument(
         "-f",
         "--from-file",
         metavar="FILE",
-        help="the first offsets that stay, as rows of topic, partition and offset, in CSV or JSON; "
-        "- is standard input",
+        help="a file with the first offsets to keep, as rows of topic, partition and offset in CSV or "
+        "JSON; - is standard input",
     )
     parser.add_argument(
         "-p",
@@ -61,14 +61,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were deleted, 1 not all."""
+    """Run the command; returns the exit status: 0 all were deleted, 1 some were not."""
     from ..topic_partitions import parse_partitions, read_offsets
 
     if (arguments.topic is None) != (arguments.from_file is not None):
-        raise ConfigError("either a TOPIC with --offset is wanted, or --from-file alone")
+        raise ConfigError("give either TOPIC with --offset, or --from-file alone")
     if arguments.from_file is not None:
         if arguments.partitions:
-            raise ConfigError("--partitions does not go with --from-file, which names them")
+            raise ConfigError("--partitions cannot be combined with --from-file, which names them")
         offsets = read_offsets(arguments.from_file)
         return run_with_admin(arguments, partial(_trim, arguments, offsets, []))
     numbers = parse_partitions(arguments.partitions) if arguments.partitions else None
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _parse(text: str) -> tuple[bool, int]:
-    """Whether it is a time, and the offset or the time; -1 is the end."""
+    """Return whether the text is a time, and the time or the offset; -1 is the end."""
     if text == _END:
         return False, -1
     if text.startswith("@"):
@@ -85,7 +85,7 @@ def _parse(text: str) -> tuple[bool, int]:
     if is_natural(text, INT64_MAX):
         return False, int(text)
     raise ConfigError(
-        f"--offset {text}: allowed: a number from 0 to {INT64_MAX}, '{_END}', or @TIME"
+        f"--offset {text}: expected a number from 0 to {INT64_MAX}, '{_END}', or @TIME"
     )
 
 
@@ -99,8 +99,8 @@ async def _trim_topic(
     described = (await admin.describe_topics([arguments.topic])).checked()[arguments.topic]
     if numbers is not None and (unknown := [n for n in numbers if n not in described.partitions]):
         raise ConfigError(
-            f"topic {arguments.topic} has no partition {unknown[0]}, but"
-            f" {len(described.partitions)} of them"
+            f"partition {unknown[0]} does not exist; topic {arguments.topic} has"
+            f" {counted(len(described.partitions), 'partition')}"
         )
     partitions = [
         TopicPartition(arguments.topic, number)

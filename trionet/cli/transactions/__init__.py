@@ -1,4 +1,4 @@
-"""``trionet transactions``: what transactional producers have open."""
+"""``trionet transactions``: list, describe and abort transactions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ COMMANDS: Final = {
     "list": ("list", "list transactional ids"),
     "describe": ("describe", "show states and partitions of transactional ids"),
     "abort": ("abort", "abort the open transaction of a transactional id"),
-    "abort-hanging": ("abort_hanging", "end a transaction that hangs in one partition"),
+    "abort-hanging": ("abort_hanging", "abort a hanging transaction in a partition"),
 }
 
 add_arguments = Subcommands(__name__, COMMANDS).add_arguments

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
     parser.description = (
-        "Abort what transactional ids have open, and take them from their producers, which can do "
-        "no more."
+        "Abort the open transactions of transactional ids and fence their producers."
     )
     parser.add_argument("ids", metavar="ID", nargs="+", help="a transactional.id")
     add_confirming_argument(parser)
@@ -28,9 +27,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all are aborted, 1 not all."""
+    """Run the command; returns the exit status: 0 all were aborted, 1 some were not."""
     ids = list(dict.fromkeys(arguments.ids))
-    if not confirmed(arguments, f"abort what {', '.join(ids)} has open, and fence its producers"):
+    if not confirmed(arguments, f"abort the open transactions of {', '.join(ids)} and fence their producers"):
         return 1
     return run_with_admin(arguments, partial(_abort, arguments, ids))
 

@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Describe the command's arguments to ``parser``."""
     parser.description = (
-        "End a transaction that its coordinator does not know any more, and that keeps readers of "
-        "what is committed from going on. `trionet topics producers` shows where one begins."
+        "Abort a transaction that its coordinator no longer knows and that blocks read_committed "
+        "consumers. `trionet topics producers` shows where it starts."
     )
-    parser.add_argument("topic", metavar="TOPIC:N", help="the partition in which it hangs")
+    parser.add_argument("topic", metavar="TOPIC:N", help="the partition of the transaction")
     parser.add_argument(
         "--start-offset",
         type=whole(0, INT64_MAX),
         required=True,
         metavar="OFFSET",
-        help="where it begins",
+        help="offset of its first record",
     )
     add_confirming_argument(parser)
     add_format_arguments(parser)
@@ -39,14 +39,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 ended, 1 there is none."""
+    """Run the command; returns the exit status: 0 aborted, 1 no such transaction."""
     from trionet.client.topic_partition import TopicPartition
 
     from ..topic_partitions import parse_topic
 
     topic, numbers = parse_topic(arguments.topic)
     if numbers is None or len(numbers) != 1:
-        raise ConfigError(f"{arguments.topic!r} is not one partition; allowed: TOPIC:PARTITION")
+        raise ConfigError(f"invalid partition {arguments.topic!r}: expected TOPIC:PARTITION")
     return run_with_admin(arguments, partial(_abort, arguments, TopicPartition(topic, numbers[0])))
 
 
@@ -54,10 +54,10 @@ async def _abort(arguments: argparse.Namespace, key: TopicPartition, admin: Admi
     [producers] = (await admin.describe_producers([key])).checked().values()
     found = [each for each in producers if each.transaction_start_offset == arguments.start_offset]
     if not found:
-        tell(arguments, f"no transaction of {key} begins at {arguments.start_offset}")
+        tell(arguments, f"no open transaction of {key} starts at offset {arguments.start_offset}")
         return 1
     [producer] = found
-    if not confirmed(arguments, f"end the transaction of producer {producer.producer_id} in {key}"):
+    if not confirmed(arguments, f"abort the transaction of producer {producer.producer_id} in {key}"):
         return 1
     epoch = producer.coordinator_epoch
     await admin.abort_transaction(

@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all are shown, 1 something could not be."""
+    """Run the command; returns the exit status: 0 all shown, 1 some failed."""
     return run_with_admin(arguments, partial(_describe, arguments))
 
 

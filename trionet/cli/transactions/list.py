@@ -23,7 +23,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="STATE,...",
-        help="in these states only, such as Ongoing",
+        help="only transactions in these states, such as Ongoing",
     )
     parser.add_argument(
         "--producer-id",
@@ -31,16 +31,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="ID",
-        help="of this producer only; may be given many times",
+        help="only transactions of this producer; may be repeated",
     )
     parser.add_argument(
         "--longer-than-ms",
         type=whole(0, INT64_MAX),
         metavar="N",
-        help="open for longer than this only (Kafka 3.8)",
+        help="only transactions open for longer than this (Kafka 3.8)",
     )
     parser.add_argument(
-        "--pattern", metavar="REGEX", help="ids that this fits as a whole (RE2; Kafka 4.1)"
+        "--pattern", metavar="REGEX", help="only ids that this matches as a whole (RE2; Kafka 4.1)"
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
