@@ -30,7 +30,7 @@ from .records.options import (
 from .times import allow_times
 
 if TYPE_CHECKING:
-    from .records.consuming import Consumption
+    from .records.consuming import ConsumeOptions
     from .records.layout import Part
     from .records.spans import Span
 
@@ -116,11 +116,11 @@ def run(arguments: argparse.Namespace) -> int:
     from .records.consuming import consume
 
     with logging_to_stderr(arguments):
-        return trio.run(consume, _consumption(arguments))
+        return trio.run(consume, _options(arguments))
 
 
-def _consumption(arguments: argparse.Namespace) -> Consumption:
-    from .records.consuming import Consumption
+def _options(arguments: argparse.Namespace) -> ConsumeOptions:
+    from .records.consuming import ConsumeOptions
     from .records.progress import Progress
     from .records.spans import partitions, span
 
@@ -131,7 +131,7 @@ def _consumption(arguments: argparse.Namespace) -> Consumption:
     numbers = frozenset[int]().union(*map(partitions, arguments.partitions))
     if numbers and arguments.group is not None:
         raise ConfigError("-p cannot be combined with -G: the group assigns the partitions")
-    return Consumption(
+    return ConsumeOptions(
         servers=servers,
         settings=settings,
         admin_settings=admin_settings,
@@ -144,12 +144,12 @@ def _consumption(arguments: argparse.Namespace) -> Consumption:
         records_max=arguments.count,
         keeps_going=arguments.keep_going,
         render=_render(arguments),
-        known_seconds=arguments.timeout,
-        tells_lag=arguments.lag,
+        timeout_seconds=arguments.timeout,
+        shows_lag=arguments.lag,
         progress=Progress(records_total=arguments.count),
         shows_bar=shows_bar(arguments, is_typed=sys.stdout.isatty()),
         is_quiet=arguments.quiet,
-        tell=partial(tell, arguments),
+        report=partial(tell, arguments),
     )
 
 

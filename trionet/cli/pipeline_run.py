@@ -154,7 +154,7 @@ def check_environment() -> None:
         ConfigError: PySpark, one of its requirements, or Java is missing; the message says how to
             install it.
     """
-    missing = [name for name in _NEEDED if find_spec(name) is None]
+    missing = [name for name in _REQUIRED if find_spec(name) is None]
     if missing:
         raise ConfigError(f"{', '.join(missing)} not found: pip install 'trionet[pipeline]'")
     home = os.environ.get("JAVA_HOME")

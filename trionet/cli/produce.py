@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from trionet.client.producer.settings import ProducerSettings
 
     from .records.lines import Shape
-    from .records.producing import Production
+    from .records.producing import ProduceOptions
     from .records.taken import Input
 
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -105,15 +105,15 @@ def run(arguments: argparse.Namespace) -> int:
     from .records.producing import produce
 
     with logging_to_stderr(arguments):
-        return trio.run(produce, _production(arguments))
+        return trio.run(produce, _options(arguments))
 
 
 def _partition(text: str) -> int:
     return -1 if text == "-1" else number(text)
 
 
-def _production(arguments: argparse.Namespace) -> Production:
-    from .records.producing import Production
+def _options(arguments: argparse.Namespace) -> ProduceOptions:
+    from .records.producing import ProduceOptions
     from .records.progress import Progress
     from .records.sources import STDIN, Sources
 
@@ -132,7 +132,7 @@ def _production(arguments: argparse.Namespace) -> Production:
     if writes_output:
         check_open(sys.stdout, "output")
     is_typed = (reads_input and sys.stdin.isatty()) or (writes_output and sys.stdout.isatty())
-    return Production(
+    return ProduceOptions(
         servers=servers,
         settings=settings,
         topic=topic,
@@ -142,13 +142,13 @@ def _production(arguments: argparse.Namespace) -> Production:
         shape=shape,
         records_max=arguments.count,
         keeps_going=arguments.keep_going,
-        known_seconds=arguments.timeout,
+        timeout_seconds=arguments.timeout,
         tee=optional_delimiter(arguments.delimiter) if arguments.tee else None,
         written=_written(arguments),
         progress=Progress(),
         is_quiet=arguments.quiet,
         shows_bar=shows_bar(arguments, is_typed=is_typed),
-        tell=partial(tell, arguments),
+        report=partial(tell, arguments),
     )
 
 

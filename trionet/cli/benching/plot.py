@@ -1,4 +1,4 @@
-"""A histogram as lines of text. Pure."""
+"""Plot a histogram as lines of text. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 @attrs.frozen
 class Range:
-    """How many values there are from one number of microseconds to below another."""
+    """The number of values from one time to below another, in microseconds."""
 
     from_us: int
     to_us: int
@@ -24,13 +24,13 @@ class Range:
 
 
 def ranges(counts: Sequence[int], rows_max: int = ROWS_MAX) -> list[Range]:
-    """The values of a histogram in few ranges, from the first to the last that has any.
+    """Merge the buckets of a histogram into few ranges, from the first to the last non-empty one.
 
-    Ranges are an eighth of a power of two, or as many times that as it takes.
+    A range spans an eighth of a power of two, or a multiple of that.
 
     Args:
         counts: of the buckets of a :class:`trionet.metrics.histogram.Histogram`.
-        rows_max: how many ranges there may be; 8 and more is enough for values up to a minute.
+        rows_max: most ranges; at least 8, which covers values up to a minute.
     """
     filled = [number for number, count in enumerate(counts) if count]
     if not filled:
@@ -50,17 +50,17 @@ def ranges(counts: Sequence[int], rows_max: int = ROWS_MAX) -> list[Range]:
 
 
 def plot(found: Sequence[Range], *, is_unicode: bool) -> Iterator[str]:
-    """A line for each range: from, to, a bar, how many, and the share up to here."""
+    """Yield a line per range: from, to, bar, count, cumulative share."""
     total = sum(each.count for each in found)
     most = max((each.count for each in found), default=0)
-    up_to_here = 0
+    cumulative = 0
     for each in found:
-        up_to_here += each.count
+        cumulative += each.count
         bar = _bar(each.count / most, is_unicode=is_unicode)
         yield (
             f"{duration(each.from_us, is_unicode=is_unicode):>9}"
             f" to {duration(each.to_us, is_unicode=is_unicode):>9} {bar:<{BAR_CELLS}}"
-            f" {each.count:>13,} {100 * up_to_here / total:6.2f} %"
+            f" {each.count:>13,} {100 * cumulative / total:6.2f} %"
         )
 
 
@@ -72,7 +72,7 @@ def _bar(share: float, *, is_unicode: bool) -> str:
 
 
 def duration(microseconds: float, *, is_unicode: bool) -> str:
-    """A time in three digits and the unit that fits: ``12.3 ms``."""
+    """Format a time with three digits and a suitable unit: ``12.3 ms``."""
     value = microseconds
     if value < 999.5:
         return f"{value:.0f} {'µs' if is_unicode else 'us'}"

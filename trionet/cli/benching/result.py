@@ -1,4 +1,4 @@
-"""What a run has found out, for people and for programs. Pure."""
+"""The result of a run: text for people, figures for programs. Pure."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _NO_FIGURES: Final = {"histogram", "metrics"}
 
 @attrs.frozen(kw_only=True)
 class Result:
-    """One run.
+    """The result of one run.
 
     Attributes:
-        command: which.
+        command: the subcommand.
         target: a topic, or an address.
         things: what was counted: ``records``.
-        latency: what the times are of: ``from due to acknowledged``.
-        tally: what was counted.
+        latency: what the latencies measure: ``from due to acknowledged``.
+        tally: the counts.
         more: other figures by name, in seconds.
-        notes: what is to be said beside.
-        is_complete: whether all was done that was asked for, but for what has failed.
-        metrics: of the client, by Kafka's names; None if nobody asked for them.
+        notes: messages about the run.
+        is_complete: whether the run did everything requested, apart from failures.
+        metrics: the client's metrics by Kafka's names; None if not requested.
     """
 
     command: str
@@ -45,7 +45,7 @@ class Result:
     metrics: Mapping[str, float] | None = None
 
     def document(self) -> dict[str, object]:
-        """The run as JSON has it."""
+        """Return the run as a JSON document."""
         tally = self.tally
         found: dict[str, object] = {
             "command": self.command,
@@ -65,7 +65,7 @@ class Result:
         return found
 
     def table(self) -> Table:
-        """The run as a row of figures, as CSV has it."""
+        """Return the run as one row of figures, for CSV."""
         document = self.document()
         latencies = cast(dict[str, float], document.pop("latency_ms"))
         kept = {name: value for name, value in document.items() if name not in _NO_FIGURES}
@@ -73,7 +73,7 @@ class Result:
         return Table(list(kept), [cast(list[Value], list(kept.values()))])
 
     def lines(self, *, is_unicode: bool) -> Iterator[str]:
-        """The run as people read it."""
+        """Yield the run as lines of text."""
         tally = self.tally
         records = counted(tally.records, self.things.removesuffix("s"))
         yield (
@@ -94,17 +94,17 @@ class Result:
 
 
 def progress(things: str, second: int, window: Window, seconds: float, *, is_unicode: bool) -> str:
-    """A line about what was counted in the last seconds."""
+    """Return a progress line about the last interval."""
     mean = window.total_us / window.records if window.records else 0
     line = f"{second} s: {rates(things, window.records, window.bytes, seconds)}"
     if not window.max_us:
         return line
     times = duration(mean, is_unicode=is_unicode), duration(window.max_us, is_unicode=is_unicode)
-    return f"{line}, latency {times[0]} in the mean, {times[1]} at most"
+    return f"{line}, mean latency {times[0]}, max {times[1]}"
 
 
 def rates(things: str, count: int, size: int, seconds: float) -> str:
-    """How many things and bytes there were in a second."""
+    """Format things and bytes per second."""
     rate = count / seconds
     shown = f"{rate:,.0f}" if rate >= 100 or rate.is_integer() else f"{rate:.3g}"
     return f"{shown} {things}/s, {size / seconds / MIB:,.2f} MiB/s"
@@ -120,5 +120,5 @@ def _latencies(tally: Tally) -> dict[str, float]:
 
 
 def _seconds(tally: Tally) -> float:
-    # What took no time that can be measured took a microsecond.
+    # Avoids a division by zero for a run too short to measure.
     return max(tally.seconds, 1 / MICROSECONDS)

@@ -6,6 +6,8 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING
 
+from trionet._util.counted import counted
+
 from ..confirming import add_confirming_argument, confirmed
 from ..connection import add_connection_arguments
 from ..output import add_format_arguments, tell, write_results

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from trionet._util.counted import counted
 from trionet.errors import ConfigError
 
 from ..confirming import add_confirming_argument, confirmed
