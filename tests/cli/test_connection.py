@@ -11,7 +11,7 @@ from trionet.cli.connection import (
     Setting,
     add_connection_arguments,
     client_settings,
-    given_settings,
+    resolve_settings,
     with_ports,
 )
 from trionet.client.config.keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
@@ -28,7 +28,7 @@ def parsed(*words: str) -> argparse.Namespace:
 def given(
     *words: str, environment: dict[str, str] | None = None, keys: ClientKeys = ADMIN_KEYS
 ) -> dict[str, Setting]:
-    return given_settings(parsed(*words), keys, environment or {})
+    return resolve_settings(parsed(*words), keys, environment or {})
 
 
 def test_without_anything_a_broker_on_this_machine_is_meant() -> None:

@@ -18,8 +18,8 @@ from trionet.cli.output import (
     TEXT,
     Table,
     facts,
-    harmless,
     json_text,
+    single_line,
     table_text,
     write,
     write_results,
@@ -154,7 +154,7 @@ def test_nothing_that_a_terminal_obeys_comes_to_one(
 
 
 def test_a_message_is_one_line_and_keeps_what_is_harmless() -> None:
-    assert "it's \\ 注: a\\u001b[2J\\n" == harmless("it's \\ 注: a\x1b[2J\n")
+    assert "it's \\ 注: a\\u001b[2J\\n" == single_line("it's \\ 注: a\x1b[2J\n")
 
 
 @pytest.mark.parametrize(

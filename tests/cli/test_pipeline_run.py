@@ -121,10 +121,10 @@ def events() -> list[object]:
 def test_each_batch_of_finished_minutes_is_a_line(
     events: list[object], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from trionet.cli.pipeline_told import Teller
+    from trionet.cli.pipeline_told import EventPrinter
 
     for event in events:
-        Teller(as_json=False)(event)  # type: ignore[arg-type]
+        EventPrinter(as_json=False)(event)  # type: ignore[arg-type]
 
     apart = ", 2 late (their minute was over), 1 malformed"
     span = "2026-11-22 23:50 to 2026-11-22 23:51, 2 minutes"
@@ -137,10 +137,10 @@ def test_each_batch_of_finished_minutes_is_a_line(
 
 
 def test_scripts_get_json(events: list[object], capsys: pytest.CaptureFixture[str]) -> None:
-    from trionet.cli.pipeline_told import Teller
+    from trionet.cli.pipeline_told import EventPrinter
 
     for event in events:
-        Teller(as_json=True)(event)  # type: ignore[arg-type]
+        EventPrinter(as_json=True)(event)  # type: ignore[arg-type]
 
     first, second, end = map(json.loads, capsys.readouterr().out.splitlines())
     assert {"2026-11-22T23:50:00Z": 700, "2026-11-22T23:51:00Z": 500} == first["windows"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from trionet.cli.unreached import unreached
+from trionet.cli.unreached import timeout_error
 
 
 @attrs.frozen
@@ -24,7 +24,7 @@ class Waiting:
 
 
 def said_of(client: Waiting) -> str:
-    return str(unreached("b:1", 2, client, longer="-m"))
+    return str(timeout_error("b:1", 2, client, option="-m"))
 
 
 def test_what_the_client_knows_is_said() -> None:

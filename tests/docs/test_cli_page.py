@@ -11,7 +11,7 @@ from trionet.cli.connection import add_connection_arguments
 from trionet.cli.decoding.allowance import RECORDS_SHOWN_MAX
 from trionet.cli.decoding.documents import document
 from trionet.cli.decoding.openings import TEXT_BYTES_MAX
-from trionet.cli.decoding.pieces import PIECE_BYTES_MAX
+from trionet.cli.decoding.pieces import ENTRY_BYTES_MAX
 from trionet.cli.decoding.shown import BYTES_SHOWN
 from trionet.cli.decoding.tree import Entry
 from trionet.cli.with_admin import REACH_SECONDS
@@ -59,6 +59,6 @@ def test_the_fields_are_those_of_the_documents() -> None:
 
 def test_the_limits_are_those_of_the_code() -> None:
     assert f"at most {TEXT_BYTES_MAX // 2**20} MB of it" in PAGE
-    assert f"at most {PIECE_BYTES_MAX // 2**20} MB long" in PAGE
+    assert f"at most {ENTRY_BYTES_MAX // 2**20} MB long" in PAGE
     assert f"at most {RECORDS_SHOWN_MAX:,} records" in PAGE
     assert f"beyond the first {BYTES_SHOWN} |" in PAGE

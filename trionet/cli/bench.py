@@ -9,15 +9,20 @@ from .subcommands import Subcommands, run
 __all__ = ["add_arguments", "run"]
 
 _COMMANDS = Subcommands(
-    "trionet.cli.benching",
     {
-        "produce": ("produce", "write records and time each until it is acknowledged"),
-        "consume": ("consume", "read records and measure their age"),
-        "echo": ("echo", "time requests to the bare network layer or to any echo server"),
+        "produce": (
+            "trionet.cli.benching.produce",
+            "write records and time each until it is acknowledged",
+        ),
+        "consume": ("trionet.cli.benching.consume", "read records and measure their age"),
+        "echo": (
+            "trionet.cli.benching.echo",
+            "time requests to the bare network layer or to any echo server",
+        ),
     },
 )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     _COMMANDS.add_arguments(parser)

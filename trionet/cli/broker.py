@@ -8,7 +8,7 @@ from .connection import DEFAULT_SERVERS
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Run a Kafka-protocol broker. When it accepts connections it prints one line, "
         "'trionet broker ready: PLAINTEXT://HOST:PORT', on standard output; log lines go to "
@@ -65,7 +65,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="do not run a broker; instead create SCRAM credentials for a user in this data folder; "
         "the password is the first line of standard input, or of --password-file",
     )
-    parser.add_argument("--password-file", metavar="FILE", help="file that --add-scram reads the password from")
+    parser.add_argument(
+        "--password-file", metavar="FILE", help="file that --add-scram reads the password from"
+    )
     parser.add_argument(
         "--log-level",
         default="info",

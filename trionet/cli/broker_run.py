@@ -78,7 +78,9 @@ def _dashboard(arguments: argparse.Namespace) -> Show | None:
     if not arguments.dashboard:
         return None
     if arguments.add_scram is not None or arguments.reset_altered_settings:
-        raise ConfigError("--dashboard needs a running broker; leave out --add-scram and --reset-altered-settings")
+        raise ConfigError(
+            "--dashboard needs a running broker; leave out --add-scram and --reset-altered-settings"
+        )
     # Imported here so that a broker without a dashboard does not load rich.
     from .broker_dashboard import BrokerDashboard
 

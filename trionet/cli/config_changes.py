@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from trionet.errors import ConfigError
 
-from .connection import key_value, names_of
+from .connection import key_value, split_names
 
 if TYPE_CHECKING:
     from trionet.client.admin.configs import Append, Subtract
@@ -29,7 +29,7 @@ def add_change_arguments(parser: argparse.ArgumentParser) -> None:
             action="append",
             default=[],
             metavar=metavar,
-            help=f"{what}; may be given many times",
+            help=f"{what}; may be repeated",
         )
 
 
@@ -44,7 +44,7 @@ def changes(arguments: argparse.Namespace) -> Changes:
     found: Changes = {}
     pairs: list[tuple[str, str | Append | Subtract | None]] = [
         *(key_value(text, "--set") for text in arguments.set),
-        *((key, None) for key in names_of(arguments.delete)),
+        *((key, None) for key in split_names(arguments.delete)),
     ]
     for text in arguments.append:
         key, value = key_value(text, "--append")

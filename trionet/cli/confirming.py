@@ -7,10 +7,10 @@ import sys
 
 from trionet.errors import ConfigError
 
-from .output import harmless
+from .output import single_line
 
 
-def add_confirming_argument(parser: argparse.ArgumentParser) -> None:
+def add_confirmation_argument(parser: argparse.ArgumentParser) -> None:
     """Add ``--yes``."""
     parser.add_argument(
         "-y",
@@ -35,8 +35,10 @@ def confirmed(arguments: argparse.Namespace, question: str) -> bool:
     if arguments.yes:
         return True
     if sys.stdin is None or not sys.stdin.isatty():
-        raise ConfigError(f"confirmation required without a terminal: pass --yes to {harmless(question)}")
-    print(f"{arguments.prog}: {harmless(question)}? [y/N] ", end="", file=sys.stderr, flush=True)
+        raise ConfigError(
+            f"confirmation required without a terminal: pass --yes to {single_line(question)}"
+        )
+    print(f"{arguments.prog}: {single_line(question)}? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() in {"y", "yes"}:
         return True
     print(f"{arguments.prog}: nothing was changed", file=sys.stderr)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trionet.errors import ConfigError
 
-from .output import harmless
+from .output import single_line
 
 if TYPE_CHECKING:
     from trionet.client.config.keys import ClientKeys
@@ -144,10 +144,10 @@ def client_settings(
         ConfigError: a file cannot be read, a key is unknown or a value not allowed; the message
             names the origin.
     """
-    return {each.key: each.value for each in given_settings(arguments, keys).values()}
+    return {each.key: each.value for each in resolve_settings(arguments, keys).values()}
 
 
-def given_settings(
+def resolve_settings(
     arguments: argparse.Namespace,
     keys: ClientKeys | None = None,
     environment: Mapping[str, str] | None = None,
@@ -209,7 +209,7 @@ def logging_to_stderr(arguments: argparse.Namespace) -> Iterator[None]:
 
 class _OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return harmless(super().format(record))
+        return single_line(super().format(record))
 
 
 def with_ports(servers: str) -> str:
@@ -263,12 +263,12 @@ def _known(setting: Setting, keys: ClientKeys, *, is_shared: bool) -> Setting | 
     """
     from trionet.client.config.keys import CLIENTS
 
-    key = _kafkas(setting.key)
+    key = _kafka_key(setting.key)
     is_client_key = any(each.has(key) for each in CLIENTS)
     if is_shared and is_client_key and not keys.has(key):
         return None
     try:
-        found = kafkas_setting(setting, keys)
+        found = kafka_setting(setting, keys)
     except ConfigError as error:
         # Other programs may use variables with our prefix.
         if not is_client_key and setting.origin.startswith(PREFIX):
@@ -280,7 +280,7 @@ def _known(setting: Setting, keys: ClientKeys, *, is_shared: bool) -> Setting | 
     return found
 
 
-def kafkas_setting(setting: Setting, keys: ClientKeys) -> Setting | None:
+def kafka_setting(setting: Setting, keys: ClientKeys) -> Setting | None:
     """Translate a setting that may be librdkafka's to Kafka's key and value, and validate it.
 
     Args:
@@ -295,27 +295,27 @@ def kafkas_setting(setting: Setting, keys: ClientKeys) -> Setting | None:
     """
     from trionet.client.config.client_config import read_config
 
-    if setting.key in _OF_LIBRDKAFKA_ALONE:
+    if setting.key in _LIBRDKAFKA_ONLY:
         return None
-    key = _kafkas(setting.key)
+    key = _kafka_key(setting.key)
     word = setting.value.strip().lower()
     if (key, word) == ("enable.ssl.certificate.verification", "true"):
         return None
-    value = _KAFKAS_VALUE.get((key, word), setting.value)
+    value = _KAFKA_VALUE.get((key, word), setting.value)
     read_config(keys, {key: value}, {})
     return Setting(key, value, setting.origin)
 
 
-def _kafkas(key: str) -> str:
+def _kafka_key(key: str) -> str:
     """Return Kafka's name for a key that may be librdkafka's."""
     from trionet.client.config.elsewhere import KAFKAS_NAME
     from trionet.client.config.keys import CLIENTS
 
     name = KAFKAS_NAME.get(key, key)
-    is_same = key not in _OF_ANOTHER_UNIT and any(each.has(name) for each in CLIENTS)
+    is_same = key not in _OTHER_UNIT and any(each.has(name) for each in CLIENTS)
     return name if is_same else key
 
 
-def names_of(texts: Iterable[str]) -> list[str]:
+def split_names(texts: Iterable[str]) -> list[str]:
     """Return the names of a repeatable option whose values may be comma-separated."""
     return [name for text in texts for each in text.split(",") if (name := each.strip())]

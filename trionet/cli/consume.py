@@ -15,10 +15,10 @@ from trionet.errors import ConfigError
 from .connection import (
     SERVERS,
     add_connection_arguments,
-    given_settings,
     logging_to_stderr,
+    resolve_settings,
 )
-from .output import tell
+from .output import print_message
 from .records.options import (
     NEWLINE,
     add_record_arguments,
@@ -43,7 +43,7 @@ NULL: Final = b"NULL"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Write the values of the records in topics to standard output, one per line, starting at "
         "the beginning of the topics, until Ctrl-C."
@@ -62,12 +62,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where to start and end: beginning (default), end, stored, 47, -10, +10, 47:100, "
         ":end, @2024-05-01, @1h, @1h:now, s@MILLISECONDS, e@MILLISECONDS",
     )
-    parser.add_argument("-e", "--exit", action="store_true", help="stop at the current end of the topics")
+    parser.add_argument(
+        "-e", "--exit", action="store_true", help="stop at the current end of the topics"
+    )
     parser.add_argument(
         "-c", "-n", "--count", metavar="N", type=number_from_1, help="stop after N records"
     )
     parser.add_argument(
-        "-p", "--partitions", metavar="N,...", action="append", default=[], help="read only these partitions"
+        "-p",
+        "--partitions",
+        metavar="N,...",
+        action="append",
+        default=[],
+        help="read only these partitions",
     )
     parser.add_argument("-G", "-g", "--group", help="join this group and commit offsets")
     parser.add_argument(
@@ -76,9 +83,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whether to read records of open and aborted transactions",
     )
     _add_output_arguments(parser)
-    add_record_arguments(
-        parser, "skip records that cannot be decoded; the exit status is still 1"
-    )
+    add_record_arguments(parser, "skip records that cannot be decoded; the exit status is still 1")
     add_connection_arguments(parser)
     allow_times(parser)
 
@@ -92,13 +97,21 @@ def _add_output_arguments(parser: argparse.ArgumentParser) -> None:
         help=r"output format of a record, as in '%%t [%%p] at %%o: %%k %%s\n'; or json",
     )
     form.add_argument(
-        "-J", "--json", action="store_true", help="write each record as a JSON document on its own line"
+        "-J",
+        "--json",
+        action="store_true",
+        help="write each record as a JSON document on its own line",
     )
     parser.add_argument(
-        "--meta-only", action="store_true", help="with --json: write the size of values, not the values"
+        "--meta-only",
+        action="store_true",
+        help="with --json: write the size of values, not the values",
     )
     parser.add_argument(
-        "-O", "--offsets", action="store_true", help="write the offset first, followed by the delimiter of -K"
+        "-O",
+        "--offsets",
+        action="store_true",
+        help="write the offset first, followed by the delimiter of -K",
     )
     parser.add_argument("-Z", "--null", action="store_true", help="write null as NULL")
     parser.add_argument(
@@ -110,7 +123,7 @@ def _add_output_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit code."""
+    """Run the command; returns the exit status."""
     import trio
 
     from .records.consuming import consume
@@ -149,7 +162,7 @@ def _options(arguments: argparse.Namespace) -> ConsumeOptions:
         progress=Progress(records_total=arguments.count),
         shows_bar=shows_bar(arguments, is_typed=sys.stdout.isatty()),
         is_quiet=arguments.quiet,
-        report=partial(tell, arguments),
+        report=partial(print_message, arguments),
     )
 
 
@@ -181,7 +194,7 @@ def _settings(
     from .records.reading import reset_of
     from .records.spans import From
 
-    given = given_settings(arguments, CONSUMER_KEYS)
+    given = resolve_settings(arguments, CONSUMER_KEYS)
     settings: dict[str, object] = {key: each.value for key, each in given.items()}
     servers = str(settings.pop(SERVERS))
     admin_settings = {key: value for key, value in settings.items() if ADMIN_KEYS.has(key)}

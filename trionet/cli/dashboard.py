@@ -33,7 +33,7 @@ _SIZE: Final = re.compile(r"([1-9]\d{1,2})x([1-9]\d{1,2})")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Watch a broker or a cluster: requests, connections, topics, groups, and the internals of "
         "a trionet broker. Press ? for the keys. If standard input or output is not a terminal, "
@@ -75,7 +75,10 @@ def _add_display_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("display")
     group.add_argument("--view", default="overview", metavar="NAME", help="the initial view")
     group.add_argument(
-        "--filter", default="", metavar="WORDS", help="with --once: only rows that contain all of these words"
+        "--filter",
+        default="",
+        metavar="WORDS",
+        help="with --once: only rows that contain all of these words",
     )
     group.add_argument(
         "--refresh",
@@ -143,11 +146,15 @@ def _check(arguments: argparse.Namespace) -> None:
     elif arguments.once:
         raise ConfigError("--once and --interval cannot be combined")
     elif arguments.format not in (None, *ROLLING_FORMS):
-        raise ConfigError(f"--format {arguments.format}: --interval supports {', '.join(ROLLING_FORMS)}")
+        raise ConfigError(
+            f"--format {arguments.format}: --interval supports {', '.join(ROLLING_FORMS)}"
+        )
     if arguments.count is not None and arguments.count < 1:
         raise ConfigError(f"--count {arguments.count}: must be 1 or more")
     if arguments.size is not None and not _SIZE.fullmatch(arguments.size):
-        raise ConfigError(f"--size {arguments.size}: must have the form COLUMNSxLINES, as in 120x40")
+        raise ConfigError(
+            f"--size {arguments.size}: must have the form COLUMNSxLINES, as in 120x40"
+        )
     for option in ("metrics_token_file", "metrics_ca_file"):
         if arguments.metrics is None and getattr(arguments, option) is not None:
             raise ConfigError(f"--{option.replace('_', '-')} requires --metrics URL")

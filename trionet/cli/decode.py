@@ -9,7 +9,7 @@ from .decoding.shown import BYTES_SHOWN
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Show Kafka requests, responses and record batches field by field. The input may be hex, "
         "hex dumps, escapes, base64, raw frames or log segments; the detected form is reported on "
@@ -40,12 +40,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "are tried (default: match responses to preceding requests)",
     )
     parser.add_argument("--api", action="append", default=[], help="show only frames of this API")
-    parser.add_argument("--skip", type=_count, default=0, metavar="N", help="skip the first N entries")
+    parser.add_argument(
+        "--skip", type=_count, default=0, metavar="N", help="skip the first N entries"
+    )
     parser.add_argument("--limit", type=_count, metavar="N", help="show at most N entries")
     parser.add_argument(
         "--full", action="store_true", help=f"do not truncate text and bytes after {BYTES_SHOWN}"
     )
-    parser.add_argument("--json", action="store_true", help="write each entry as a JSON document on its own line")
+    parser.add_argument(
+        "--json", action="store_true", help="write each entry as a JSON document on its own line"
+    )
     parser.add_argument("--list", action="store_true", help="list the known APIs and versions")
 
 

@@ -142,21 +142,21 @@ def is_terminal(file: IO[str]) -> bool:
     return file.isatty() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
 
 
-def tell(arguments: argparse.Namespace, text: str) -> None:
+def print_message(arguments: argparse.Namespace, text: str) -> None:
     """Print a message on standard error, with the command's name."""
-    print(f"{arguments.prog}: {harmless(text)}", file=sys.stderr, flush=True)
+    print(f"{arguments.prog}: {single_line(text)}", file=sys.stderr, flush=True)
 
 
-def tell_errors(arguments: argparse.Namespace, errors: Iterable[object]) -> int:
+def print_errors(arguments: argparse.Namespace, errors: Iterable[object]) -> int:
     """Print errors on standard error. Returns the exit status: 1 if there were any, else 0."""
     status = 0
     for error in errors:
-        tell(arguments, str(error))
+        print_message(arguments, str(error))
         status = 1
     return status
 
 
-def harmless(text: str) -> str:
+def single_line(text: str) -> str:
     """Return the text on one line, with control and invisible characters escaped."""
     return "".join(each if each.isprintable() else printable(each) for each in text)
 

@@ -1,4 +1,4 @@
-"""A parser that takes words anywhere between options, as people type them."""
+"""A parser that accepts positional arguments anywhere between options."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from typing import Any
 
 
 class Parser(argparse.ArgumentParser):
-    """As argparse's, for ``produce TOPIC -H a=b FILE``, too.
+    """An ArgumentParser that also parses ``produce TOPIC -H a=b FILE``.
 
-    By itself argparse gives a word that may be left out its nothing at the first option, and does
-    not know what to do with one that comes later.
+    At the first option argparse sets the remaining optional positional arguments to their defaults
+    and rejects those that come later.
     """
 
-    _is_trying_again = False
+    _is_retrying = False
 
-    def parse_known_args(  # type: ignore[override]  # its overloads say nothing more
+    def parse_known_args(  # type: ignore[override]  # the overloads add nothing
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse; where words are left over, once more with the words after the options."""
+        """Parse, and if words are left over, once more with options and words intermixed."""
         found, rest = super().parse_known_args(args, namespace)
-        is_possible = self._subparsers is None and not self._is_trying_again
+        is_possible = self._subparsers is None and not self._is_retrying
         if not rest or not is_possible or "--" in (args or ()) or _has_options(rest):
             return found, rest
-        self._is_trying_again = True
+        self._is_retrying = True
         try:
             return self.parse_known_intermixed_args(args, namespace)
         finally:
-            self._is_trying_again = False
+            self._is_retrying = False
 
 
 def _has_options(words: Sequence[str]) -> bool:
-    """Whether there is an unknown option among them, about which an error is right."""
+    """Whether the words contain an option; it is unknown, so argparse should reject it."""
     return any(word.startswith("-") and word != "-" for word in words)

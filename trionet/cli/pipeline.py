@@ -12,13 +12,13 @@ from typing import Any
 
 #: Subcommand: its module and summary.
 COMMANDS = {
-    "run": ("pipeline_run", "run the job that analyses a request log"),
-    "report": ("pipeline_report", "report the job's results as tables or as a page"),
+    "run": ("trionet.cli.pipeline_run", "run the job that analyses a request log"),
+    "report": ("trionet.cli.pipeline_report", "report the job's results as tables or as a page"),
 }
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Turn the request log of a broker (request.log.topic) into rates, percentiles, top talkers, "
         "errors and anomalies, on Spark."
@@ -36,4 +36,4 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _module(name: str) -> Any:
-    return import_module(f"trionet.cli.{COMMANDS[name][0]}")
+    return import_module(COMMANDS[name][0])

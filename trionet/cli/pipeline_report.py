@@ -29,7 +29,7 @@ _RELATIVE: Final = re.compile(r"-\d+[smhdw]?")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Report what the pipeline has written to a folder: request rates, latencies and where the "
         "time went, top clients, errors, and anomalous minutes."
@@ -70,8 +70,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="NAME",
             help=f"only requests {what}; may be repeated",
         )
-    parser.add_argument("--html", metavar="FILE", help="write an HTML page with charts to this file")
-    parser.add_argument("--json", action="store_true", help="print a JSON document instead of tables")
+    parser.add_argument(
+        "--html", metavar="FILE", help="write an HTML page with charts to this file"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print a JSON document instead of tables"
+    )
     parser.add_argument(
         "--master",
         default="local[*]",

@@ -22,7 +22,7 @@ _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Read a request log and write, for each minute, rates, bytes and percentiles by API, "
         "client and listener, top talkers, errors, closed connections, quotas and anomalies, to a "
@@ -51,7 +51,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="most records per micro-batch (default: unlimited)",
     )
-    parser.add_argument("--available-now", action="store_true", help="process the available records and exit")
+    parser.add_argument(
+        "--available-now", action="store_true", help="process the available records and exit"
+    )
     parser.add_argument(
         "--allow-data-loss",
         action="store_true",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from trionet.errors import ConfigError
 
 from .connection import SERVERS, add_connection_arguments, client_settings, logging_to_stderr
-from .output import tell
+from .output import print_message
 from .records.options import (
     NEWLINE,
     add_record_arguments,
@@ -37,7 +37,7 @@ _DEFAULTS: Final = {"batch.size": "1000000", "max.block.ms": "130000"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Send records to a topic: one per line of standard input, or one per FILE. The exit status "
         "is 0 if the brokers have acknowledged all of them."
@@ -70,7 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-p", "--partition", metavar="N", type=_partition, help="the partition; -1 for any"
     )
     parser.add_argument("-z", "--compression", choices=CODECS, help="compress batches")
-    parser.add_argument("--acks", choices=["all", "-1", "1", "0"], help="acknowledgements to wait for")
+    parser.add_argument(
+        "--acks", choices=["all", "-1", "1", "0"], help="acknowledgements to wait for"
+    )
     parser.add_argument(
         "-Z", "--null", action="store_true", help="send empty keys and values as null (tombstones)"
     )
@@ -99,7 +101,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit code."""
+    """Run the command; returns the exit status."""
     import trio
 
     from .records.producing import produce
@@ -148,7 +150,7 @@ def _options(arguments: argparse.Namespace) -> ProduceOptions:
         progress=Progress(),
         is_quiet=arguments.quiet,
         shows_bar=shows_bar(arguments, is_typed=is_typed),
-        report=partial(tell, arguments),
+        report=partial(print_message, arguments),
     )
 
 

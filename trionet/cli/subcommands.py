@@ -1,4 +1,4 @@
-"""A command whose own subcommands are modules, each like those of :mod:`trionet.cli.main`."""
+"""Commands with subcommands, each a module like those of :mod:`trionet.cli.main`."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from typing import Any
 
 
 class Subcommands:
-    """The subcommands of one command.
+    """The subcommands of a command.
 
     Args:
-        package: where their modules are.
-        commands: subcommand: its module there, and what it does.
+        commands: module and summary of each subcommand.
     """
 
-    def __init__(self, package: str, commands: Mapping[str, tuple[str, str]]) -> None:
-        self._package = package
+    def __init__(self, commands: Mapping[str, tuple[str, str]]) -> None:
         self._commands = commands
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Describe them, and their arguments, to ``parser``."""
+        """Add the subcommands and their arguments to ``parser``."""
         subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
         for name, (module, summary) in self._commands.items():
             subparser = subparsers.add_parser(
@@ -30,12 +28,12 @@ class Subcommands:
                 description=f"{summary[0].upper()}{summary[1:]}.",
                 allow_abbrev=False,
             )
-            command: Any = import_module(f"{self._package}.{module}")
+            command: Any = import_module(module)
             subparser.set_defaults(run_subcommand=command.run, prog=subparser.prog)
             command.add_arguments(subparser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the one that was chosen; returns its exit status."""
+    """Run the chosen subcommand; returns its exit status."""
     status: int = arguments.run_subcommand(arguments)
     return status

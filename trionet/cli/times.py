@@ -11,7 +11,9 @@ from trionet.errors import ConfigError
 
 from .numbers import INT64_MAX
 
-HELP: Final = "2026-03-01, 2026-03-01T12:30 (UTC unless it has a zone), 90s, 15m, 2h or 7d (ago), now"
+HELP: Final = (
+    "2026-03-01, 2026-03-01T12:30 (UTC unless it has a zone), 90s, 15m, 2h or 7d (ago), now"
+)
 
 _AGO: Final = re.compile(r"-?(\d+)(ms|s|m|h|d|w)")
 _UNITS: Final = {
@@ -53,7 +55,9 @@ def parse_time(text: str, now: datetime) -> int:
         time = datetime.fromisoformat(text.strip())
         return _since_1970(time if time.tzinfo else time.replace(tzinfo=UTC))
     except (ValueError, OverflowError):
-        raise ConfigError(f"invalid time {text!r}: expected {HELP}, or seconds since 1970") from None
+        raise ConfigError(
+            f"invalid time {text!r}: expected {HELP}, or seconds since 1970"
+        ) from None
 
 
 def time_text(milliseconds: int) -> str:

@@ -23,7 +23,9 @@ def is_connected(client: Client) -> bool:
     return client.statistics()["response-total"] > 0 and not client.connection_problem()
 
 
-def timeout_error(servers: str, seconds: float, client: Client, *, option: str) -> CallTimedOutError:
+def timeout_error(
+    servers: str, seconds: float, client: Client, *, option: str
+) -> CallTimedOutError:
     """Return the error of a command that timed out, with the reason as far as it is known.
 
     Args:

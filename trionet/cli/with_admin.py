@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from .connection import CONTROLLERS, SERVERS, client_settings, logging_to_stderr
-from .unreached import unreached
+from .unreached import timeout_error
 
 if TYPE_CHECKING:
     from trionet.client.admin.admin import Admin

@@ -15,11 +15,11 @@ def made() -> Acknowledgements:
 
 def test_a_batch_has_the_oldest_records_of_its_partition() -> None:
     waiting = made()
-    waiting.took(0, records=10, bytes=1000, began=1.0)
-    waiting.took(0, records=10, bytes=1000, began=2.0)
-    waiting.took(1, records=5, bytes=500, began=1.0)
+    waiting.sent(0, records=10, bytes=1000, began=1.0)
+    waiting.sent(0, records=10, bytes=1000, began=2.0)
+    waiting.sent(1, records=5, bytes=500, began=1.0)
 
-    waiting.told(0, records=15, at=3.0)
+    waiting.acknowledged(0, records=15, at=3.0)
 
     tally = waiting.tally
     assert (15, 1500, 10) == (tally.records, tally.bytes, waiting.waiting)
@@ -31,10 +31,10 @@ def test_a_batch_has_the_oldest_records_of_its_partition() -> None:
 
 def test_a_batch_may_be_told_of_before_it_is_known_where_its_records_went() -> None:
     waiting = made()
-    waiting.told(0, records=3, at=1.5)
+    waiting.acknowledged(0, records=3, at=1.5)
 
-    waiting.took(0, records=2, bytes=20, began=1.0)
-    waiting.took(0, records=2, bytes=20, began=1.25)
+    waiting.sent(0, records=2, bytes=20, began=1.0)
+    waiting.sent(0, records=2, bytes=20, began=1.25)
 
     assert (3, 30, 1) == (waiting.tally.records, waiting.tally.bytes, waiting.waiting)
     assert 2 * 500_000 + 250_000 == waiting.tally.total_us
@@ -42,10 +42,10 @@ def test_a_batch_may_be_told_of_before_it_is_known_where_its_records_went() -> N
 
 def test_records_that_are_not_written_have_no_latency() -> None:
     waiting = made()
-    waiting.took(0, records=2, bytes=20, began=1.0)
+    waiting.sent(0, records=2, bytes=20, began=1.0)
 
-    waiting.told(0, records=1, at=2.0, error="too large")
-    waiting.told(0, records=1, at=3.0)
+    waiting.acknowledged(0, records=1, at=2.0, error="too large")
+    waiting.acknowledged(0, records=1, at=3.0)
 
     tally = waiting.tally
     assert (1, 1, "too large") == (tally.records, tally.failed, tally.failure)
@@ -61,10 +61,10 @@ def test_all_that_is_taken_and_told_is_counted_once(
     told = [0, 0, 0]
     for is_taken, partition, records in steps:
         if is_taken:
-            waiting.took(partition, records, records * 7, began=1.0)
+            waiting.sent(partition, records, records * 7, began=1.0)
             taken[partition] += records
         else:
-            waiting.told(partition, records, at=1.001)
+            waiting.acknowledged(partition, records, at=1.001)
             told[partition] += records
 
     matched = sum(map(min, taken, told))

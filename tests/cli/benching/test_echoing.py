@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import trio
 
-from trionet.cli.benching.echoing import Echo, Echoing
+from trionet.cli.benching.echoing import Echo, EchoLoad
 from trionet.cli.benching.plan import Plan
 from trionet.cli.benching.result import Result
 from trionet.cli.benching.running import Run
@@ -31,7 +31,7 @@ async def asked(handler: Handler, plan: Plan, *, connections: int = 1, size: int
     async with trio.open_nursery() as nursery:
         [bound] = await nursery.start(server.run)
         echo = Echo(host=bound.host, port=bound.port, connections=connections, request_bytes=size)
-        result = await Echoing(echo, network).run(Run("requests", plan, interval=0))
+        result = await EchoLoad(echo, network).run(Run("requests", plan, interval=0))
         nursery.cancel_scope.cancel()
     return result
 
@@ -118,4 +118,4 @@ async def test_nobody_listens(autojump_clock: trio.abc.Clock) -> None:
     echo = Echo(host="127.0.0.1", port=1, connections=2, request_bytes=1)
 
     with pytest.raises(DisconnectedError, match=r"^127\.0\.0\.1:1: "):
-        await Echoing(echo, MemoryNetwork()).run(Run("requests", Plan(), interval=0))
+        await EchoLoad(echo, MemoryNetwork()).run(Run("requests", Plan(), interval=0))

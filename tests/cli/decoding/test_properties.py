@@ -12,7 +12,7 @@ from support.calls import batch
 from support.decoding import decoded, framed
 from trionet.cli.decoding.conversation import Expected
 from trionet.cli.decoding.forms import Kind
-from trionet.cli.decoding.shown import cut
+from trionet.cli.decoding.shown import truncate
 from trionet.protocol.messages.registry import APIS
 
 FRAMES = [
@@ -66,7 +66,7 @@ def test_what_is_cut_does_not_end_inside_a_character(text: str, limit: int) -> N
     data = text.encode(errors="ignore")
     limit = max(limit, 4)
 
-    shown = cut(data, limit)
+    shown = truncate(data, limit)
 
     assert len(shown) <= limit
     assert data.startswith(shown)

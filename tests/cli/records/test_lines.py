@@ -6,14 +6,14 @@ import pytest
 
 from trionet.cli.records.lines import LineInput, Shape
 from trionet.cli.records.packing import Packing
-from trionet.cli.records.taken import Taken
+from trionet.cli.records.taken import RecordColumns
 
 
 def lines(key_delimiter: bytes | None = None, size_max: int = 100, **shape: object) -> LineInput:
     return LineInput(b"\n", key_delimiter, Shape(**shape), size_max)  # type: ignore[arg-type]
 
 
-def rows(taken: list[Taken]) -> list[tuple[bytes | None, bytes | None]]:
+def rows(taken: list[RecordColumns]) -> list[tuple[bytes | None, bytes | None]]:
     return [
         (key, value)
         for each in taken

@@ -15,7 +15,7 @@ from trionet.cli.records.packing import Packing
 from trionet.cli.records.parsing import FormatInput
 from trionet.cli.records.rendering import Rendering
 from trionet.cli.records.splitting import InputError
-from trionet.cli.records.taken import Taken
+from trionet.cli.records.taken import RecordColumns
 from trionet.errors import ConfigError
 
 
@@ -23,7 +23,7 @@ def reader(form: str, size_max: int = 1000, **shape: object) -> FormatInput:
     return FormatInput(layout(form), Shape(**shape), size_max)  # type: ignore[arg-type]
 
 
-def read(form: str, data: bytes, **shape: object) -> list[Taken]:
+def read(form: str, data: bytes, **shape: object) -> list[RecordColumns]:
     found = reader(form, **shape)  # type: ignore[arg-type]
     taken = found.feed(data)
     error = found.take_error()
@@ -35,7 +35,7 @@ def read(form: str, data: bytes, **shape: object) -> list[Taken]:
     return taken
 
 
-def one(form: str, data: bytes) -> Taken:
+def one(form: str, data: bytes) -> RecordColumns:
     (taken,) = read(form, data)
     return taken
 

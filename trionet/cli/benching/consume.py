@@ -15,7 +15,7 @@ TIMEOUT_SECONDS = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Read a topic of any Kafka cluster. Without --records and --duration, read the records "
         "that exist at the start; Ctrl-C stops with the results so far. Latency is measured from a "
@@ -64,7 +64,9 @@ def _run(arguments: argparse.Namespace) -> int:
         settings["group.id"] = arguments.group
     is_group = "group.id" in settings
     if is_group and arguments.partition is not None:
-        raise ConfigError("--partition cannot be combined with a group, which assigns the partitions")
+        raise ConfigError(
+            "--partition cannot be combined with a group, which assigns the partitions"
+        )
     settings.setdefault("allow.auto.create.topics", "false")
     # Only for group members without a committed offset; others seek explicitly.
     settings.setdefault("auto.offset.reset", "latest" if arguments.from_end else "earliest")

@@ -20,7 +20,7 @@ STOP_SECONDS = 10.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Send requests, each prefixed with its size in four bytes, and time each until it is "
         "echoed; one is in flight per connection. Without HOST:PORT the server is trionet's "

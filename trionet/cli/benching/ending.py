@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trionet._util.counted import counted
 
-from ..output import TEXT, add_format_arguments, stdout, tell, write
+from ..output import TEXT, add_format_arguments, print_message, stdout, write
 from .plan import Plan
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ async def _finish(
         else:
             write(arguments.format, result.table(), result.document())
         for note in result.notes:
-            tell(arguments, note)
+            print_message(arguments, note)
         if result.tally.failed:
             failed = counted(result.tally.failed, things.removesuffix("s"))
-            tell(arguments, f"{failed} failed: {result.tally.failure}")
+            print_message(arguments, f"{failed} failed: {result.tally.failure}")
     if run.signal:
         return SIGNAL_STATUS + run.signal
     return 0 if result is not None and result.is_complete and not result.tally.failed else 1

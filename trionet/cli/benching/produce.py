@@ -16,7 +16,7 @@ RECORD_BYTES = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Write records to a topic of any Kafka cluster and time each until it is acknowledged. "
         "Without --records and --duration, run for ten seconds; Ctrl-C stops with the results so "

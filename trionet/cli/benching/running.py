@@ -51,9 +51,7 @@ class Run:
 
     def is_over(self, done: int) -> bool:
         """Whether the run ends, with ``done`` records processed."""
-        return (
-            done >= self.plan.records_max or self.now() >= self.ends_at or self.stopping.is_set()
-        )
+        return done >= self.plan.records_max or self.now() >= self.ends_at or self.stopping.is_set()
 
     @property
     def ends_at(self) -> float:

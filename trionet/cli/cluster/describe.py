@@ -18,12 +18,14 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.add_argument(
         "--features", action="store_true", help="include feature versions (KIP-584)"
     )
     parser.add_argument(
-        "--quorum", action="store_true", help="include the controllers and their replication lag (KIP-595)"
+        "--quorum",
+        action="store_true",
+        help="include the controllers and their replication lag (KIP-595)",
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)

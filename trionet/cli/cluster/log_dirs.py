@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..connection import add_connection_arguments
 from ..numbers import INT32_MAX, whole
 from ..output import Table, add_format_arguments, write_results
-from ..topics.described import describe_chosen
+from ..topics.described import describe_selected
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.add_argument(
         "topics", metavar="TOPIC", nargs="*", help="only these topics (default: all)"
     )
@@ -50,7 +50,7 @@ async def _log_dirs(arguments: argparse.Namespace, admin: Admin) -> int:
     errors: list[TrionetError] = []
     partitions = None
     if arguments.topics:
-        topics, errors = await describe_chosen(arguments, admin)
+        topics, errors = await describe_selected(arguments, admin)
         partitions = [
             TopicPartition(each.name, number) for each in topics for number in each.partitions
         ]

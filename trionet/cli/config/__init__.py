@@ -7,11 +7,11 @@ from typing import Final
 from ..subcommands import Subcommands, run
 
 COMMANDS: Final = {
-    "show": ("show", "show the effective settings and the origin of each"),
-    "keys": ("keys", "list all keys with their defaults and meanings"),
-    "check": ("check", "check a file of settings"),
+    "show": ("trionet.cli.config.show", "show the effective settings and the origin of each"),
+    "keys": ("trionet.cli.config.keys", "list all keys with their defaults and meanings"),
+    "check": ("trionet.cli.config.check", "check a file of settings"),
 }
 
-add_arguments = Subcommands(__name__, COMMANDS).add_arguments
+add_arguments = Subcommands(COMMANDS).add_arguments
 
 __all__ = ["COMMANDS", "add_arguments", "run"]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trionet.errors import ConfigError
 
-from ..connection import Setting, kafkas_setting
+from ..connection import Setting, kafka_setting
 from ..output import Table, add_format_arguments, write
 from .kinds import BROKER, CLIENTS, KINDS, NO_EFFECT, client_keys, keys_of
 
@@ -47,7 +47,7 @@ class Finding(NamedTuple):
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Check a file of settings: report all errors at once, and settings without effect. A file "
         "with listeners, log.dirs and the like is taken for a broker's, any other for clients."
@@ -112,7 +112,7 @@ def _check_clients(given: Mapping[str, str], kinds: tuple[str, ...]) -> list[Fin
         is_idle = True
         for kind in kinds:
             try:
-                found = kafkas_setting(setting, client_keys(kind))
+                found = kafka_setting(setting, client_keys(kind))
             except ConfigError as error:
                 errors.append(str(error))
                 continue

@@ -12,10 +12,13 @@ from .kinds import APPLIED, KINDS, Key, keys_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.add_argument("kind", metavar="KIND", choices=KINDS, help=f"one of {', '.join(KINDS)}")
     parser.add_argument(
-        "pattern", metavar="PATTERN", nargs="?", help="only keys that contain a match of this regular expression"
+        "pattern",
+        metavar="PATTERN",
+        nargs="?",
+        help="only keys that contain a match of this regular expression",
     )
     parser.add_argument(
         "-a",

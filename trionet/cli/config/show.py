@@ -11,9 +11,9 @@ from ..connection import (
     SERVERS,
     Setting,
     add_connection_arguments,
-    given_settings,
     key_value,
     logging_to_stderr,
+    resolve_settings,
 )
 from ..output import Table, add_format_arguments, write
 from .kinds import APPLIED, BROKER, KINDS, client_keys, keys_of
@@ -22,7 +22,7 @@ _DEFAULT: Final = "default"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Show the effective settings and the origin of each: for a client an option, the "
         "environment, or a file; for a broker -X (like --set of `trionet broker`) or a "
@@ -36,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=KINDS[-1],
         help=f"one of {', '.join(KINDS)} (default: {KINDS[-1]})",
     )
-    parser.add_argument("-g", "--given", action="store_true", help="only settings without their default")
+    parser.add_argument(
+        "-g", "--given", action="store_true", help="only settings without their default"
+    )
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
@@ -65,7 +67,7 @@ def _client_settings(
     from trionet.protocol.config_types import value_text
 
     keys = client_keys(arguments.kind)
-    given = given_settings(arguments, keys)
+    given = resolve_settings(arguments, keys)
     config = read_config(keys, {name: each.value for name, each in given.items()}, {})
     values = {name: value_text(config[name]) for name in keys.applied}
     values |= {name: value_text(value) for name, value in config.given.items()}
@@ -82,7 +84,9 @@ def _broker_settings(
     from trionet.protocol.config_types import value_text
 
     if arguments.brokers is not None:
-        raise ConfigError("--brokers applies to clients; set where a broker listens with -X listeners=...")
+        raise ConfigError(
+            "--brokers applies to clients; set where a broker listens with -X listeners=..."
+        )
     given: dict[str, Setting] = {}
     if arguments.config is not None:
         for key, value in read_properties(arguments.config).items():

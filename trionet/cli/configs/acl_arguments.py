@@ -42,15 +42,13 @@ def add_acl_arguments(parser: argparse.ArgumentParser, *, is_filter: bool) -> No
     """Add the options for principals, hosts, operations and resources."""
     repeatable = {"action": "append", "default": [], "metavar": "NAME"}  # type: dict[str, Any]
     parser.add_argument(
-        "--allow-principal", **repeatable, help="allow this principal, such as User:alice, or User:* for all"
+        "--allow-principal",
+        **repeatable,
+        help="allow this principal, such as User:alice, or User:* for all",
     )
     parser.add_argument("--deny-principal", **repeatable, help="deny this principal")
-    parser.add_argument(
-        "--allow-host", **repeatable, help="allow from this host (default: any)"
-    )
-    parser.add_argument(
-        "--deny-host", **repeatable, help="deny from this host (default: any)"
-    )
+    parser.add_argument("--allow-host", **repeatable, help="allow from this host (default: any)")
+    parser.add_argument("--deny-host", **repeatable, help="deny from this host (default: any)")
     parser.add_argument(
         "-o",
         "--operation",
@@ -84,7 +82,9 @@ def bindings(arguments: argparse.Namespace) -> list[AclBinding]:
 
     named = list(_resources(arguments))
     if not named:
-        raise ConfigError("no resource given: use --topic, --group, --cluster or another resource option")
+        raise ConfigError(
+            "no resource given: use --topic, --group, --cluster or another resource option"
+        )
     if not (arguments.allow_principal or arguments.deny_principal):
         raise ConfigError("no principal given: use --allow-principal or --deny-principal")
     if arguments.allow_host and not arguments.allow_principal:

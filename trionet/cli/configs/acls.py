@@ -7,11 +7,11 @@ from typing import Final
 from ..subcommands import Subcommands, run
 
 COMMANDS: Final = {
-    "list": ("acls_list", "list ACLs"),
-    "create": ("acls_create", "allow or deny operations on resources"),
-    "delete": ("acls_delete", "delete ACLs"),
+    "list": ("trionet.cli.configs.acls_list", "list ACLs"),
+    "create": ("trionet.cli.configs.acls_create", "allow or deny operations on resources"),
+    "delete": ("trionet.cli.configs.acls_delete", "delete ACLs"),
 }
 
-add_arguments = Subcommands("trionet.cli.configs", COMMANDS).add_arguments
+add_arguments = Subcommands(COMMANDS).add_arguments
 
 __all__ = ["COMMANDS", "add_arguments", "run"]

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from trionet._util.counted import counted
 
-from ..confirming import add_confirming_argument, confirmed
+from ..confirming import add_confirmation_argument, confirmed
 from ..connection import add_connection_arguments
-from ..output import add_format_arguments, tell, write_results
+from ..output import add_format_arguments, print_message, write_results
 from ..with_admin import run_with_admin
 from .acl_arguments import acl_table, add_acl_arguments, filters
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = "Delete the matching ACLs, all of them if no option is given."
     add_acl_arguments(parser, is_filter=True)
-    add_confirming_argument(parser)
+    add_confirmation_argument(parser)
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
@@ -39,7 +39,7 @@ async def _delete(arguments: argparse.Namespace, filters_: list[AclFilter], admi
     await trio.lowlevel.checkpoint()
     found = {entry: None for each in filters_ for entry in await admin.describe_acls(each)}
     if not found:
-        tell(arguments, "no matching ACLs")
+        print_message(arguments, "no matching ACLs")
         return 1
     if not confirmed(arguments, f"delete {counted(len(found), 'ACL')}"):
         return 1

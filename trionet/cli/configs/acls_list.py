@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     add_acl_arguments(parser, is_filter=True)
     add_format_arguments(parser)
     add_connection_arguments(parser)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from trionet.errors import ConfigError
 
-from ..config_changes import Changes, add_change_arguments, changes, change_labels
+from ..config_changes import Changes, add_change_arguments, change_labels, changes
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell, write_results
+from ..output import Table, add_format_arguments, print_message, write_results
 from ..with_admin import run_with_admin
 from .resources import add_resource_arguments, resources, shown_name
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Change the given settings and leave the others. Logger levels are FATAL, ERROR, WARN, "
         "INFO, DEBUG and TRACE."
@@ -65,5 +65,5 @@ async def _alter(
     rows = [(shown_name(each), changed) for each, error in results.items() if error is None]
     status = write_results(arguments, Table(("name", "changed"), rows), results.errors.values())
     if arguments.dry_run:
-        tell(arguments, "nothing was changed (--dry-run)")
+        print_message(arguments, "nothing was changed (--dry-run)")
     return status

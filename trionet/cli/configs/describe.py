@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..connection import add_connection_arguments, names_of
+from ..connection import add_connection_arguments, split_names
 from ..output import Table, add_format_arguments, write_results
 from ..with_admin import run_with_admin
 from .resources import add_resource_arguments, all_resources, resources, shown_name
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     add_resource_arguments(parser, "*", " (default: all)")
     parser.add_argument(
         "-a", "--all", action="store_true", help="include settings that have their default"
@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--synonyms", action="store_true", help="include where each value was looked up, in order"
     )
     parser.add_argument(
-        "--documentation", action="store_true", help="include each setting's documentation, if the broker provides it"
+        "--documentation",
+        action="store_true",
+        help="include each setting's documentation, if the broker provides it",
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
@@ -48,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _describe(
     arguments: argparse.Namespace, named: list[ConfigResource], admin: Admin
 ) -> int:
-    keys = names_of(arguments.keys)
+    keys = split_names(arguments.keys)
     results = await admin.describe_configs(
         named or await all_resources(arguments, admin),
         keys=keys or None,

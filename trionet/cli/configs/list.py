@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
-    parser.description = "List the resources that have their own settings. Requires Kafka 4.1 or newer."
+    """Add the command's arguments to ``parser``."""
+    parser.description = (
+        "List the resources that have their own settings. Requires Kafka 4.1 or newer."
+    )
     parser.add_argument(
         "types", metavar="TYPE", nargs="*", help=f"only these types: {', '.join(TYPES)}"
     )

@@ -7,10 +7,16 @@ from typing import Final
 from ..subcommands import Subcommands, run
 
 COMMANDS: Final = {
-    "describe": ("quotas_describe", "show quotas of users, client ids and addresses"),
-    "alter": ("quotas_alter", "change the quotas of a user, a client id or an address"),
+    "describe": (
+        "trionet.cli.configs.quotas_describe",
+        "show quotas of users, client ids and addresses",
+    ),
+    "alter": (
+        "trionet.cli.configs.quotas_alter",
+        "change the quotas of a user, a client id or an address",
+    ),
 }
 
-add_arguments = Subcommands("trionet.cli.configs", COMMANDS).add_arguments
+add_arguments = Subcommands(COMMANDS).add_arguments
 
 __all__ = ["COMMANDS", "add_arguments", "run"]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from trionet.errors import ConfigError
 
-from ..connection import add_connection_arguments, key_value, names_of
-from ..output import Table, add_format_arguments, tell, write_results
+from ..connection import add_connection_arguments, key_value, split_names
+from ..output import Table, add_format_arguments, print_message, write_results
 from ..with_admin import run_with_admin
 from .quota_entities import add_entity_arguments, entity_parts, entity_text
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     add_entity_arguments(parser)
     parser.add_argument(
         "-s",
@@ -47,7 +47,7 @@ def run(arguments: argparse.Namespace) -> int:
     parts = entity_parts(arguments)
     if not parts:
         raise ConfigError("no entity given: use --name TYPE=NAME or --default TYPE")
-    values: dict[str, float | None] = dict.fromkeys(names_of(arguments.delete))
+    values: dict[str, float | None] = dict.fromkeys(split_names(arguments.delete))
     for text in arguments.set:
         key, value = key_value(text, "--set")
         if key in values:
@@ -89,5 +89,5 @@ async def _alter(
         arguments, Table(("entity", "quota", "value"), rows), results.errors.values()
     )
     if arguments.dry_run:
-        tell(arguments, "nothing was changed (--dry-run)")
+        print_message(arguments, "nothing was changed (--dry-run)")
     return status

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     add_entity_arguments(parser)
     parser.add_argument(
         "--any",
@@ -30,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="all entities of this type (default: all quotas)",
     )
     parser.add_argument(
-        "--strict", action="store_true", help="only entities that consist of exactly the given types"
+        "--strict",
+        action="store_true",
+        help="only entities that consist of exactly the given types",
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)

@@ -7,11 +7,11 @@ from typing import Final
 from ..subcommands import Subcommands, run
 
 COMMANDS: Final = {
-    "list": ("users_list", "list users with SCRAM credentials"),
-    "set": ("users_set", "set the SCRAM password of a user"),
-    "delete": ("users_delete", "delete the SCRAM credentials of users"),
+    "list": ("trionet.cli.configs.users_list", "list users with SCRAM credentials"),
+    "set": ("trionet.cli.configs.users_set", "set the SCRAM password of a user"),
+    "delete": ("trionet.cli.configs.users_delete", "delete the SCRAM credentials of users"),
 }
 
-add_arguments = Subcommands("trionet.cli.configs", COMMANDS).add_arguments
+add_arguments = Subcommands(COMMANDS).add_arguments
 
 __all__ = ["COMMANDS", "add_arguments", "run"]

@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..confirming import add_confirming_argument, confirmed
+from ..confirming import add_confirmation_argument, confirmed
 from ..connection import add_connection_arguments
 from ..output import Table, add_format_arguments, write_results
 from ..with_admin import run_with_admin
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.add_argument("users", metavar="USER", nargs="+", help="user names")
     add_mechanism_argument(parser)
-    add_confirming_argument(parser)
+    add_confirmation_argument(parser)
     add_format_arguments(parser)
     add_connection_arguments(parser)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.add_argument("users", metavar="USER", nargs="*", help="only these users (default: all)")
     add_format_arguments(parser)
     add_connection_arguments(parser)

@@ -25,7 +25,7 @@ ITERATIONS_MAX: Final = 16384
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Set the SCRAM password of a user. The password is prompted for on a terminal, otherwise it "
         "is the first line of standard input or of --password-file. Only salted hashes are sent to "
@@ -33,14 +33,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("user", metavar="USER", help="user name")
     add_mechanism_argument(parser)
-    parser.add_argument("--password-file", metavar="FILE", help="file with the password in its first line")
+    parser.add_argument(
+        "--password-file", metavar="FILE", help="file with the password in its first line"
+    )
     parser.add_argument(
         "--iterations",
         type=int,
         default=ITERATIONS_MIN,
         metavar="N",
-        help=f"hash iterations, {ITERATIONS_MIN} to {ITERATIONS_MAX} (default: "
-        f"{ITERATIONS_MIN})",
+        help=f"hash iterations, {ITERATIONS_MIN} to {ITERATIONS_MAX} (default: {ITERATIONS_MIN})",
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
@@ -49,7 +50,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit status: 0 set, 1 rejected."""
     if not ITERATIONS_MIN <= arguments.iterations <= ITERATIONS_MAX:
-        raise ConfigError(f"--iterations {arguments.iterations}: expected {ITERATIONS_MIN} to {ITERATIONS_MAX}")
+        raise ConfigError(
+            f"--iterations {arguments.iterations}: expected {ITERATIONS_MIN} to {ITERATIONS_MAX}"
+        )
     password = _password(arguments)
     if not password:
         raise ConfigError("the password is empty")

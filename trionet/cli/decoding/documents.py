@@ -1,22 +1,22 @@
-"""Entries as JSON: one document each."""
+"""Format entries as JSON documents."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .shown import cut, text_of
+from .shown import text_of, truncate
 from .tree import Blob, Entry, Meant, Tree
 
 
 def document(entry: Entry, bytes_shown: int | None) -> dict[str, Any]:
-    """An entry as what ``json`` writes.
+    """Return an entry as a JSON document.
 
-    A number that stands for something is followed by what it stands for, as ``error_code`` by
-    ``error_code_name``; bytes are an object of their length and their ``text``, or ``hex``.
+    A number with a meaning is followed by it, as ``error_code`` by ``error_code_name``; bytes are
+    an object of their length and their ``text`` or ``hex``.
 
     Args:
-        entry: what to show.
-        bytes_shown: how much of bytes is given; None for all.
+        entry: the entry.
+        bytes_shown: most bytes shown of a value; None for all.
     """
     problem = entry.problem
     return {
@@ -52,7 +52,7 @@ def _value(tree: Tree, bytes_shown: int | None) -> Any:
 
 
 def _blob(data: bytes, bytes_shown: int | None) -> dict[str, Any]:
-    shown = cut(data, bytes_shown)
+    shown = truncate(data, bytes_shown)
     text = text_of(shown)
     fields: dict[str, Any] = {"bytes": len(data)}
     fields.update({"hex": shown.hex()} if text is None else {"text": text})

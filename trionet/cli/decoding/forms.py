@@ -1,11 +1,11 @@
-"""What the bytes may be that ``trionet decode`` is given, and how they may be written."""
+"""Kinds of input of ``trionet decode``, and the encodings of its bytes."""
 
 from __future__ import annotations
 
 from enum import Enum
 from typing import Final
 
-#: How bytes are written.
+#: Encodings of the bytes.
 AUTO: Final = "auto"
 HEX: Final = "hex"
 BASE64: Final = "base64"
@@ -14,8 +14,8 @@ FORMATS: Final = (AUTO, HEX, BASE64, RAW)
 
 
 class Kind(Enum):
-    """What raw bytes are."""
+    """What raw bytes contain."""
 
-    FRAMES = "frames with their size in front"
-    BARE = "one message without its size in front"
+    FRAMES = "size-prefixed frames"
+    BARE = "one message without a size prefix"
     BATCHES = "record batches"

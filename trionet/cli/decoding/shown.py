@@ -1,15 +1,15 @@
-"""How much of bytes is shown, and when as text."""
+"""How bytes are shown: as text or not, and how many of them."""
 
 from __future__ import annotations
 
 from typing import Final
 
-#: How much of keys, values and other bytes is shown, and of a text; ``--full`` shows all.
+#: Most bytes shown of a value, and characters of a text; ``--full`` shows all.
 BYTES_SHOWN: Final = 200
 
 
 def text_of(data: bytes) -> str | None:
-    """The text that bytes are, if all of it can be printed; line ends and tabs count as such."""
+    """Decode bytes to text if all of it is printable, newlines and tabs included."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -17,8 +17,8 @@ def text_of(data: bytes) -> str | None:
     return text if all(each.isprintable() or each in "\n\r\t" for each in text) else None
 
 
-def cut(data: bytes, limit: int | None) -> bytes:
-    """The beginning of bytes, not ending inside a character of UTF-8."""
+def truncate(data: bytes, limit: int | None) -> bytes:
+    """Return the start of bytes, without splitting a UTF-8 character."""
     if limit is None or len(data) <= limit:
         return data
     end = limit

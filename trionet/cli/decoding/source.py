@@ -1,24 +1,24 @@
-"""Where bytes come from: files and pipes of any size, of which little is held, and short texts."""
+"""Sources of bytes: files and pipes of any size, read incrementally, and short texts."""
 
 from __future__ import annotations
 
 import io
 from typing import BinaryIO, Final
 
-#: How much of what is passed over is held at once.
+#: Chunk size for skipping.
 _SKIPPED_BYTES: Final = 64 * 1024
 
 
 class Source:
-    """Bytes to be read forwards, with a look ahead.
+    """A forward reader of bytes with look-ahead.
 
     Args:
-        name: what messages call it.
-        file: what to read; closed by whoever opened it.
-        form: the form in which the bytes were written.
+        name: its name in messages.
+        file: the file to read; the caller closes it.
+        form: the encoding the bytes were given in.
 
     Attributes:
-        offset: how many bytes were read or skipped.
+        offset: number of bytes read or skipped.
     """
 
     def __init__(self, name: str, file: BinaryIO, form: str = "raw") -> None:
@@ -29,14 +29,14 @@ class Source:
         self._ahead = b""
 
     def peek(self, count: int) -> bytes:
-        """The next ``count`` bytes, or as many as there are, which stay to be read."""
+        """Return the next ``count`` bytes without consuming them; fewer at the end."""
         missing = count - len(self._ahead)
         if missing > 0:
             self._ahead += self._file.read(missing)
         return self._ahead[:count]
 
     def read(self, count: int) -> bytes:
-        """The next ``count`` bytes, or as many as there are."""
+        """Read the next ``count`` bytes; fewer at the end."""
         data, self._ahead = self._ahead[:count], self._ahead[count:]
         if len(data) < count:
             data += self._file.read(count - len(data))
@@ -44,7 +44,7 @@ class Source:
         return data
 
     def skip(self, count: int) -> int:
-        """Pass over ``count`` bytes, or as many as there are; returns how many there were."""
+        """Skip ``count`` bytes. Returns how many there were, fewer at the end."""
         left = count
         while left:
             passed = len(self.read(min(left, _SKIPPED_BYTES)))
@@ -55,5 +55,5 @@ class Source:
 
 
 def source_of(name: str, data: bytes, form: str) -> Source:
-    """A source of bytes that are already there."""
+    """Return a source of bytes in memory."""
     return Source(name, io.BytesIO(data), form)

@@ -7,9 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..chosen import add_regex_argument, matching
-from ..confirming import add_confirming_argument, confirmed
+from ..confirming import add_confirmation_argument, confirmed
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell, write_results
+from ..output import Table, add_format_arguments, print_message, write_results
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
-    parser.description = "Delete groups and their committed offsets. The groups must have no members."
+    """Add the command's arguments to ``parser``."""
+    parser.description = (
+        "Delete groups and their committed offsets. The groups must have no members."
+    )
     parser.add_argument("groups", metavar="GROUP", nargs="+", help="group names")
     add_regex_argument(parser, "groups")
-    add_confirming_argument(parser)
+    add_confirmation_argument(parser)
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
@@ -39,7 +41,7 @@ async def _delete(arguments: argparse.Namespace, admin: Admin) -> int:
     if arguments.regex:
         names = matching(names, await admin.list_groups())
     if not names:
-        tell(arguments, "no group matches")
+        print_message(arguments, "no group matches")
         return 1
     what = f"group {names[0]}" if len(names) == 1 else f"{len(names)} groups ({', '.join(names)})"
     if not confirmed(arguments, f"delete {what} and all committed offsets"):

@@ -6,9 +6,9 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..confirming import add_confirming_argument, confirmed
+from ..confirming import add_confirmation_argument, confirmed
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell, write_results
+from ..output import Table, add_format_arguments, print_message, write_results
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Delete the committed offsets of a group for topics. No member may be subscribed to them."
     )
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TOPIC[:N,...]",
         help="a topic, optionally with partitions; may be repeated",
     )
-    add_confirming_argument(parser)
+    add_confirmation_argument(parser)
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
@@ -57,7 +57,9 @@ async def _delete(arguments: argparse.Namespace, topics: Topics, admin: Admin) -
         *(TopicPartition(topic, n) for topic, numbers in topics for n in numbers or ()),
     }
     if not partitions:
-        tell(arguments, f"group {arguments.group} has no committed offsets in these topics")
+        print_message(
+            arguments, f"group {arguments.group} has no committed offsets in these topics"
+        )
         return 1
     shown = ", ".join(map(str, sorted(partitions)))
     if not confirmed(arguments, f"delete the offsets of group {arguments.group} for {shown}"):

@@ -13,7 +13,7 @@ from trionet.errors import ApiError, CallTimedOutError, ConfigError, Disconnecte
 
 from ..chosen import add_regex_argument, matching
 from ..connection import add_connection_arguments
-from ..output import TEXT, add_format_arguments, is_terminal, stdout, tell_errors, write_results
+from ..output import TEXT, add_format_arguments, is_terminal, print_errors, stdout, write_results
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ _CLEAR: Final = "\x1b[H\x1b[J"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.add_argument("groups", metavar="GROUP", nargs="+", help="group names")
     add_regex_argument(parser, "groups")
     parser.add_argument(
@@ -53,9 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"with --watch: the interval (default: {WATCH_SECONDS:g})",
     )
-    parser.add_argument(
-        "--count", type=int, metavar="N", help="with --watch: stop after N times"
-    )
+    parser.add_argument("--count", type=int, metavar="N", help="with --watch: stop after N times")
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
@@ -92,7 +90,7 @@ async def _describe(arguments: argparse.Namespace, admin: Admin) -> int:
             if not arguments.watch:
                 raise
             # Keep watching: the broker may come back.
-            status = tell_errors(arguments, [error])
+            status = print_errors(arguments, [error])
         shown += 1
         if not arguments.watch or shown == arguments.count:
             return status

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from trionet.errors import ConfigError
 
 from ..chosen import add_regex_argument, matching
-from ..connection import add_connection_arguments, names_of
+from ..connection import add_connection_arguments, split_names
 from ..output import Table, add_format_arguments, write_results
 from ..with_admin import run_with_admin
 
@@ -31,8 +31,10 @@ STATES: Final = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
-    parser.add_argument("groups", metavar="GROUP", nargs="*", help="only these groups (default: all)")
+    """Add the command's arguments to ``parser``."""
+    parser.add_argument(
+        "groups", metavar="GROUP", nargs="*", help="only these groups (default: all)"
+    )
     add_regex_argument(parser, "groups")
     parser.add_argument(
         "-s",
@@ -64,10 +66,10 @@ def run(arguments: argparse.Namespace) -> int:
 def _known(what: str, given: list[str], known: tuple[str, ...]) -> list[str]:
     """Return the given names in Kafka's spelling."""
     words = {word.lower(): word for word in known}
-    for name in names_of(given):
+    for name in split_names(given):
         if name.lower() not in words:
             raise ConfigError(f"unknown {what} {name!r}; allowed: {', '.join(known)}")
-    return [words[name.lower()] for name in names_of(given)]
+    return [words[name.lower()] for name in split_names(given)]
 
 
 async def _list(

@@ -85,9 +85,7 @@ async def _limits(
 ) -> tuple[dict[TopicPartition, Limits], list[TrionetError]]:
     """Return start and end offsets of all partitions of the groups that have a leader."""
     keys = {key for offsets in committed.values() for key in offsets}
-    keys |= {
-        key for group in groups.values() for each in group.members for key in each.assignment
-    }
+    keys |= {key for group in groups.values() for each in group.members for key in each.assignment}
     topics = await admin.describe_topics(sorted({key.topic for key in keys}))
     errors = list(topics.errors.values())
     led = [

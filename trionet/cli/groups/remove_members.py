@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from trionet.errors import ConfigError
 
-from ..confirming import add_confirming_argument, confirmed
+from ..confirming import add_confirmation_argument, confirmed
 from ..connection import add_connection_arguments
 from ..output import Table, add_format_arguments, write_results
 from ..with_admin import run_with_admin
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Remove members from a classic group; the others take over their partitions at once. A "
         "removed member that is still running rejoins."
@@ -31,7 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="group.instance.id of a static member",
     )
     parser.add_argument("--all", action="store_true", help="all members, static or not")
-    add_confirming_argument(parser)
+    add_confirmation_argument(parser)
     add_format_arguments(parser)
     add_connection_arguments(parser)
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell, write_results
+from ..output import Table, add_format_arguments, print_message, write_results
 from ..times import HELP, allow_times, parse_time
 from ..with_admin import run_with_admin
 
@@ -25,7 +25,7 @@ _INACTIVE: Final = frozenset({"Empty", "Dead"})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     allow_times(parser)
     parser.description = (
         "Reset the committed offsets of a group. The new offsets are only shown unless --execute is "
@@ -73,7 +73,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="by N offsets forward, or backward with -N",
     )
     where.add_argument(
-        "--to-group", dest="from_group", metavar="GROUP", help="to the committed offsets of another group"
+        "--to-group",
+        dest="from_group",
+        metavar="GROUP",
+        help="to the committed offsets of another group",
     )
     where.add_argument(
         "--to-file",
@@ -114,7 +117,7 @@ async def _reset(
 
     state = await state_of(admin, arguments.group)
     if state not in _INACTIVE:
-        tell(
+        print_message(
             arguments,
             f"group {arguments.group} is {state}: stop all of its members before resetting it",
         )
@@ -130,5 +133,5 @@ async def _reset(
         planned = [move for move in planned if results[TopicPartition(*move[:2])] is None]
     status = write_results(arguments, Table(Move._fields, planned), errors)
     if not arguments.execute:
-        tell(arguments, "nothing was changed; use --execute to apply the reset")
+        print_message(arguments, "nothing was changed; use --execute to apply the reset")
     return status

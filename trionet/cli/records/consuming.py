@@ -19,7 +19,7 @@ from ..unreached import timeout_error
 from .packing import PackError
 from .pipes import widen, write_all
 from .progress import Progress, keep_showing
-from .reading import Ends, NoSuchTopicError, bounds, selected_partitions, outside, part
+from .reading import Ends, NoSuchTopicError, bounds, outside, part, selected_partitions
 from .spans import From, Span
 from .stopping import SIGNALS, Stop, watch_signals
 

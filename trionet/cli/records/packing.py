@@ -210,7 +210,9 @@ def packings(texts: Sequence[str]) -> tuple[Packing | None, Packing | None]:
         elif what == "value":
             value = Packing(pack)
         else:
-            raise ConfigError(f"-s {text}: must have the form key=TYPE, value=TYPE, or TYPE for both")
+            raise ConfigError(
+                f"-s {text}: must have the form key=TYPE, value=TYPE, or TYPE for both"
+            )
     return key, value
 
 

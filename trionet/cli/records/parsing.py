@@ -18,7 +18,7 @@ from .lines import Shape
 from .packing import PackError
 from .reading_steps import (
     Fields,
-    NotYet,
+    IncompleteError,
     Step,
     literal_step,
     number_step,
@@ -90,7 +90,9 @@ def _text(verb: Verb, field: str, is_sized: bool, following: Part) -> tuple[Step
     if is_sized and field != "h":
         return sized_text_step(verb, field), False
     if isinstance(following, Verb):
-        raise ConfigError(f"{verb}: its end is undefined; add a text after it or a length before it")
+        raise ConfigError(
+            f"{verb}: its end is undefined; add a text after it or a length before it"
+        )
     return text_step(verb, field, following), bool(following)
 
 
@@ -113,7 +115,9 @@ def _number(verb: Verb, seen: set[str]) -> Step:
         raise ConfigError(f"{verb}: unknown verb; allowed for input: {_VERBS}")
     field = _NUMBERS[verb.letter]
     if verb.modifier and verb.modifier.startswith("strftime"):
-        raise ConfigError(f"{verb}: strftime is not supported for input; use milliseconds since 1970")
+        raise ConfigError(
+            f"{verb}: strftime is not supported for input; use milliseconds since 1970"
+        )
     _once(verb, field, seen)
 
     smallest = NO_TIMESTAMP if field == "d" else 0

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import attrs
 import trio
 
+from trionet._util.counted import counted
 from trionet.client.topic_partition import TopicPartition
 from trionet.errors import ConfigError, TrionetError
 

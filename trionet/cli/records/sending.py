@@ -17,7 +17,7 @@ from ..unreached import is_connected, timeout_error
 from .pipes import write_all
 from .progress import Progress
 from .splitting import InputError
-from .taken import NO_TIMESTAMP, Taken
+from .taken import NO_TIMESTAMP, RecordColumns
 
 if TYPE_CHECKING:
     from trionet.client.consumer.record import ConsumerBatch
@@ -122,7 +122,7 @@ class RecordSender:
                 )
         return self._partitions[topic]
 
-    async def send(self, taken: Taken) -> int:
+    async def send(self, records: RecordColumns) -> int:
         """Hand records to the producer.
 
         Returns:
@@ -132,8 +132,8 @@ class RecordSender:
             TrionetError: the producer has failed.
         """
         await trio.lowlevel.checkpoint()
-        topic = self._topic if taken.topic is None else taken.topic
-        partition = self._partition if taken.partition is None else taken.partition
+        topic = self._topic if records.topic is None else records.topic
+        partition = self._partition if records.partition is None else records.partition
         try:
             if not topic:
                 raise InputError("no topic")
@@ -144,39 +144,39 @@ class RecordSender:
                     f"{counted(count, 'partition')}"
                 )
         except (ApiError, CallTimedOutError, InputError, ValueError) as error:
-            for number in taken.numbers:
+            for number in records.numbers:
                 self.reject(number, error)
                 if not self.may_go_on:
                     break
             return 0
         try:
-            await self._enqueue(topic, taken)
+            await self._enqueue(topic, records)
         except (RecordTooLargeError, ValueError):
-            return await self._one_by_one(topic, taken)
-        return len(taken.values)
+            return await self._one_by_one(topic, records)
+        return len(records.values)
 
-    async def _enqueue(self, topic: str, taken: Taken) -> None:
+    async def _enqueue(self, topic: str, records: RecordColumns) -> None:
         deliveries = await self._producer.enqueue_batch(
             topic,
-            taken.values,
-            keys=taken.keys,
-            headers=taken.headers,
-            partition=self._partition if taken.partition is None else taken.partition,
-            timestamps=taken.timestamps and _timestamps(taken.timestamps),
+            records.values,
+            keys=records.keys,
+            headers=records.headers,
+            partition=self._partition if records.partition is None else records.partition,
+            timestamps=records.timestamps and _timestamps(records.timestamps),
         )
-        self._in_flight.append(_InFlight(topic, taken, deliveries))
+        self._in_flight.append(_InFlight(topic, records, deliveries))
         self._has_records.set()
 
-    async def _one_by_one(self, topic: str, taken: Taken) -> int:
+    async def _one_by_one(self, topic: str, records: RecordColumns) -> int:
         """Send records of which one is invalid: those before it, and with -E those after it."""
         await trio.lowlevel.checkpoint()
         count = 0
-        for place in range(len(taken.values)):
+        for place in range(len(records.values)):
             try:
-                await self._enqueue(topic, taken.some(place, place + 1))
+                await self._enqueue(topic, records.some(place, place + 1))
                 count += 1
             except (RecordTooLargeError, ValueError) as error:
-                self.reject(taken.numbers[place], error)
+                self.reject(records.numbers[place], error)
                 if not self.may_go_on:
                     break
         return count

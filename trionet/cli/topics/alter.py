@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from trionet.errors import ConfigError
 
 from ..chosen import add_regex_argument
-from ..config_changes import Changes, add_change_arguments, changes, change_labels
+from ..config_changes import Changes, add_change_arguments, change_labels, changes
 from ..connection import add_connection_arguments
 from ..numbers import INT32_MAX, whole
-from ..output import Table, add_format_arguments, tell, write_results
+from ..output import Table, add_format_arguments, print_message, write_results
 from ..with_admin import run_with_admin
-from .described import chosen_names
+from .described import selected_names
 
 if TYPE_CHECKING:
     from trionet.client.admin.admin import Admin
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Add partitions to topics or change their settings. All changes are validated before the "
         "first is applied. Adding partitions may change the partition of records with a key."
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _alter(arguments: argparse.Namespace, requested: Changes, admin: Admin) -> int:
-    names = await chosen_names(arguments, admin)
+    names = await selected_names(arguments, admin)
     totals: dict[str, int] = {}
     failed: dict[str, TrionetError] = {}
     if arguments.add_partitions is not None:
@@ -84,7 +84,7 @@ async def _alter(arguments: argparse.Namespace, requested: Changes, admin: Admin
     ]
     status = write_results(arguments, Table(("name", "changed"), rows), failed.values())
     if arguments.dry_run:
-        tell(arguments, "nothing was changed (--dry-run)")
+        print_message(arguments, "nothing was changed (--dry-run)")
     return status
 
 
@@ -99,7 +99,9 @@ async def _grown(
     found = described.checked()
     totals = {name: len(topic.partitions) + more for name, topic in found.items()}
     if (most := max(totals.values(), default=0)) > INT32_MAX:
-        raise ConfigError(f"--add-partitions {more}: {most} partitions exceed the limit of {INT32_MAX} per topic")
+        raise ConfigError(
+            f"--add-partitions {more}: {most} partitions exceed the limit of {INT32_MAX} per topic"
+        )
     return totals, failed
 
 

@@ -10,7 +10,7 @@ from trionet.errors import ConfigError
 
 from ..connection import add_connection_arguments, key_value
 from ..numbers import INT16_MAX, INT32_MAX, is_natural, whole
-from ..output import Table, add_format_arguments, tell, write_results
+from ..output import Table, add_format_arguments, print_message, write_results
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.add_argument("topics", metavar="TOPIC", nargs="+", help="topic names")
     parser.add_argument(
         "-p",
@@ -72,7 +72,9 @@ def run(arguments: argparse.Namespace) -> int:
     assignments = None
     if arguments.replica_assignment is not None:
         if (arguments.partitions, arguments.replicas) != (-1, -1):
-            raise ConfigError("--replica-assignment cannot be combined with --partitions or --replicas")
+            raise ConfigError(
+                "--replica-assignment cannot be combined with --partitions or --replicas"
+            )
         assignments = _assignments(arguments.replica_assignment)
     configs = dict(key_value(text, "--set") for text in arguments.set)
     topics = [
@@ -91,7 +93,7 @@ async def _create(arguments: argparse.Namespace, topics: list[NewTopic], admin: 
     for name, error in results.errors.items():
         exists = isinstance(error, ApiError) and error.error_code == TOPIC_ALREADY_EXISTS
         if arguments.if_not_exists and exists:
-            tell(arguments, f"topic {name} already exists")
+            print_message(arguments, f"topic {name} already exists")
             del errors[name]
     for name in results.errors:
         del results[name]
@@ -109,7 +111,7 @@ async def _create(arguments: argparse.Namespace, topics: list[NewTopic], admin: 
         as_csv=Table(fields, rows),
     )
     if arguments.dry_run:
-        tell(arguments, "nothing was changed (--dry-run)")
+        print_message(arguments, "nothing was changed (--dry-run)")
     return status
 
 

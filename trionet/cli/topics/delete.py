@@ -7,24 +7,24 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ..chosen import add_regex_argument
-from ..confirming import add_confirming_argument, confirmed
+from ..confirming import add_confirmation_argument, confirmed
 from ..connection import add_connection_arguments
-from ..output import Table, add_format_arguments, tell, write_results
+from ..output import Table, add_format_arguments, print_message, write_results
 from ..with_admin import run_with_admin
-from .described import chosen_names
+from .described import selected_names
 
 if TYPE_CHECKING:
     from trionet.client.admin.admin import Admin
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.add_argument("topics", metavar="TOPIC", nargs="+", help="topic names")
     add_regex_argument(parser, "topics")
     parser.add_argument(
         "--if-exists", action="store_true", help="do not fail if a topic does not exist"
     )
-    add_confirming_argument(parser)
+    add_confirmation_argument(parser)
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
@@ -38,9 +38,9 @@ async def _delete(arguments: argparse.Namespace, admin: Admin) -> int:
     from trionet.errors import ApiError
     from trionet.protocol.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 
-    names = await chosen_names(arguments, admin)
+    names = await selected_names(arguments, admin)
     if not names:
-        tell(arguments, "no topic matches")
+        print_message(arguments, "no topic matches")
         return 0 if arguments.if_exists else 1
     what = f"topic {names[0]}" if len(names) == 1 else f"{len(names)} topics ({', '.join(names)})"
     if not confirmed(arguments, f"delete {what} and all records"):
@@ -50,7 +50,7 @@ async def _delete(arguments: argparse.Namespace, admin: Admin) -> int:
     for name, error in results.errors.items():
         is_gone = isinstance(error, ApiError) and error.error_code == UNKNOWN_TOPIC_OR_PARTITION
         if arguments.if_exists and is_gone:
-            tell(arguments, f"topic {name} does not exist")
+            print_message(arguments, f"topic {name} does not exist")
             del errors[name]
     deleted = [name for name in names if results[name] is None]
     return write_results(

@@ -11,7 +11,7 @@ from ..chosen import add_regex_argument
 from ..connection import add_connection_arguments
 from ..output import Table, add_format_arguments, facts, write_results
 from ..with_admin import run_with_admin
-from .described import describe_chosen
+from .described import describe_selected
 
 if TYPE_CHECKING:
     from trionet.client.admin.admin import Admin
@@ -38,11 +38,16 @@ _MIN_IN_SYNC: Final = "min.insync.replicas"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
-    parser.add_argument("topics", metavar="TOPIC", nargs="*", help="only these topics (default: all)")
+    """Add the command's arguments to ``parser``."""
+    parser.add_argument(
+        "topics", metavar="TOPIC", nargs="*", help="only these topics (default: all)"
+    )
     add_regex_argument(parser, "topics")
     parser.add_argument(
-        "-i", "--internal", action="store_true", help="include Kafka's internal topics if no TOPIC is given"
+        "-i",
+        "--internal",
+        action="store_true",
+        help="include Kafka's internal topics if no TOPIC is given",
     )
     parser.add_argument(
         "-c",
@@ -76,7 +81,7 @@ class _Topic(NamedTuple):
 
 
 async def _describe(arguments: argparse.Namespace, admin: Admin) -> int:
-    described, errors = await describe_chosen(arguments, admin)
+    described, errors = await describe_selected(arguments, admin)
     configs = await _configs(admin, [each.name for each in described], errors)
     selected = [
         (

@@ -10,18 +10,23 @@ from ..chosen import add_regex_argument
 from ..connection import add_connection_arguments
 from ..output import Table, add_format_arguments, write_results
 from ..with_admin import run_with_admin
-from .described import describe_chosen
+from .described import describe_selected
 
 if TYPE_CHECKING:
     from trionet.client.admin.admin import Admin
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
-    parser.add_argument("topics", metavar="TOPIC", nargs="*", help="only these topics (default: all)")
+    """Add the command's arguments to ``parser``."""
+    parser.add_argument(
+        "topics", metavar="TOPIC", nargs="*", help="only these topics (default: all)"
+    )
     add_regex_argument(parser, "topics")
     parser.add_argument(
-        "-i", "--internal", action="store_true", help="include Kafka's internal topics if no TOPIC is given"
+        "-i",
+        "--internal",
+        action="store_true",
+        help="include Kafka's internal topics if no TOPIC is given",
     )
     add_format_arguments(parser)
     add_connection_arguments(parser)
@@ -33,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _list(arguments: argparse.Namespace, admin: Admin) -> int:
-    topics, errors = await describe_chosen(arguments, admin)
+    topics, errors = await describe_selected(arguments, admin)
     rows = [
         (
             each.name,

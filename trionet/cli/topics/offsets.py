@@ -12,7 +12,7 @@ from ..connection import add_connection_arguments
 from ..output import Table, add_format_arguments, write_results
 from ..times import HELP, allow_times, parse_time, time_text
 from ..with_admin import run_with_admin
-from .described import describe_chosen
+from .described import describe_selected
 
 if TYPE_CHECKING:
     from trionet.client.admin.admin import Admin
@@ -31,16 +31,21 @@ SPECS: Final = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     allow_times(parser)
     parser.description = (
         "Show the start and end offsets of partitions and the number of offsets between them; or, "
         "with --time, the first offset at or after a time."
     )
-    parser.add_argument("topics", metavar="TOPIC", nargs="*", help="only these topics (default: all)")
+    parser.add_argument(
+        "topics", metavar="TOPIC", nargs="*", help="only these topics (default: all)"
+    )
     add_regex_argument(parser, "topics")
     parser.add_argument(
-        "-i", "--internal", action="store_true", help="include Kafka's internal topics if no TOPIC is given"
+        "-i",
+        "--internal",
+        action="store_true",
+        help="include Kafka's internal topics if no TOPIC is given",
     )
     parser.add_argument(
         "-p",
@@ -89,7 +94,7 @@ async def _offsets(
     from trionet.client.topic_partition import TopicPartition
     from trionet.protocol.error_codes import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION
 
-    topics, errors = await describe_chosen(arguments, admin)
+    topics, errors = await describe_selected(arguments, admin)
     led = []
     for topic in topics:
         for number in sorted(topic.partitions) if numbers is None else numbers:

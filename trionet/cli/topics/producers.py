@@ -11,14 +11,14 @@ from ..connection import add_connection_arguments
 from ..output import Table, add_format_arguments, write_results
 from ..times import time_text
 from ..with_admin import run_with_admin
-from .described import describe_chosen
+from .described import describe_selected
 
 if TYPE_CHECKING:
     from trionet.client.admin.admin import Admin
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Show the idempotent and transactional producers of partitions, and where their open "
         "transactions start."
@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _producers(arguments: argparse.Namespace, admin: Admin) -> int:
     from trionet.client.topic_partition import TopicPartition
 
-    topics, errors = await describe_chosen(arguments, admin)
+    topics, errors = await describe_selected(arguments, admin)
     partitions = [
         TopicPartition(topic.name, part.number)
         for topic in topics

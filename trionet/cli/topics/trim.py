@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from trionet._util.counted import counted
 from trionet.errors import ConfigError
 
-from ..confirming import add_confirming_argument, confirmed
+from ..confirming import add_confirmation_argument, confirmed
 from ..connection import add_connection_arguments
 from ..numbers import INT64_MAX, is_natural
 from ..output import Table, add_format_arguments, write_results
@@ -26,7 +26,7 @@ _END: Final = "end"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Delete the records of a topic before an offset or a time (Kafka: kafka-delete-records)."
     )
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="only these partitions (default: all)",
     )
-    add_confirming_argument(parser)
+    add_confirmation_argument(parser)
     add_format_arguments(parser)
     add_connection_arguments(parser)
 

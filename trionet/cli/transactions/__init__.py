@@ -7,12 +7,18 @@ from typing import Final
 from ..subcommands import Subcommands, run
 
 COMMANDS: Final = {
-    "list": ("list", "list transactional ids"),
-    "describe": ("describe", "show states and partitions of transactional ids"),
-    "abort": ("abort", "abort the open transaction of a transactional id"),
-    "abort-hanging": ("abort_hanging", "abort a hanging transaction in a partition"),
+    "list": ("trionet.cli.transactions.list", "list transactional ids"),
+    "describe": (
+        "trionet.cli.transactions.describe",
+        "show states and partitions of transactional ids",
+    ),
+    "abort": ("trionet.cli.transactions.abort", "abort the open transaction of a transactional id"),
+    "abort-hanging": (
+        "trionet.cli.transactions.abort_hanging",
+        "abort a hanging transaction in a partition",
+    ),
 }
 
-add_arguments = Subcommands(__name__, COMMANDS).add_arguments
+add_arguments = Subcommands(COMMANDS).add_arguments
 
 __all__ = ["COMMANDS", "add_arguments", "run"]

@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..confirming import add_confirming_argument, confirmed
+from ..confirming import add_confirmation_argument, confirmed
 from ..connection import add_connection_arguments
 from ..output import Table, add_format_arguments, write_results
 from ..with_admin import run_with_admin
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Abort the open transactions of transactional ids and fence their producers."
     )
     parser.add_argument("ids", metavar="ID", nargs="+", help="a transactional.id")
-    add_confirming_argument(parser)
+    add_confirmation_argument(parser)
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
@@ -29,7 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit status: 0 all were aborted, 1 some were not."""
     ids = list(dict.fromkeys(arguments.ids))
-    if not confirmed(arguments, f"abort the open transactions of {', '.join(ids)} and fence their producers"):
+    if not confirmed(
+        arguments, f"abort the open transactions of {', '.join(ids)} and fence their producers"
+    ):
         return 1
     return run_with_admin(arguments, partial(_abort, arguments, ids))
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from trionet.errors import ConfigError
 
-from ..confirming import add_confirming_argument, confirmed
+from ..confirming import add_confirmation_argument, confirmed
 from ..connection import add_connection_arguments
 from ..numbers import INT64_MAX, whole
-from ..output import Table, add_format_arguments, tell, write
+from ..output import Table, add_format_arguments, print_message, write
 from ..with_admin import run_with_admin
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
         "Abort a transaction that its coordinator no longer knows and that blocks read_committed "
         "consumers. `trionet topics producers` shows where it starts."
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="OFFSET",
         help="offset of its first record",
     )
-    add_confirming_argument(parser)
+    add_confirmation_argument(parser)
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
@@ -54,10 +54,14 @@ async def _abort(arguments: argparse.Namespace, key: TopicPartition, admin: Admi
     [producers] = (await admin.describe_producers([key])).checked().values()
     found = [each for each in producers if each.transaction_start_offset == arguments.start_offset]
     if not found:
-        tell(arguments, f"no open transaction of {key} starts at offset {arguments.start_offset}")
+        print_message(
+            arguments, f"no open transaction of {key} starts at offset {arguments.start_offset}"
+        )
         return 1
     [producer] = found
-    if not confirmed(arguments, f"abort the transaction of producer {producer.producer_id} in {key}"):
+    if not confirmed(
+        arguments, f"abort the transaction of producer {producer.producer_id} in {key}"
+    ):
         return 1
     epoch = producer.coordinator_epoch
     await admin.abort_transaction(

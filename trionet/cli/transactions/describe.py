@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.add_argument("ids", metavar="ID", nargs="+", help="a transactional.id")
     add_format_arguments(parser)
     add_connection_arguments(parser)

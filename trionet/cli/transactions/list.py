@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING
 
-from ..connection import add_connection_arguments, names_of
+from ..connection import add_connection_arguments, split_names
 from ..numbers import INT64_MAX, whole
 from ..output import Table, add_format_arguments, write
 from ..with_admin import run_with_admin
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.add_argument(
         "-s",
         "--states",
@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _list(arguments: argparse.Namespace, admin: Admin) -> int:
     found = await admin.list_transactions(
-        states=names_of(arguments.states),
+        states=split_names(arguments.states),
         producer_ids=arguments.producer_id,
         duration_ms=arguments.longer_than_ms,
         pattern=arguments.pattern,
