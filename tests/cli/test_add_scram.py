@@ -37,7 +37,7 @@ def test_the_password_comes_from_standard_input(
     assert 0 == add(data, "alice")
 
     printed = capsys.readouterr().out
-    assert "trionet broker: alice may log in by SCRAM-SHA-256, SCRAM-SHA-512\n" == printed
+    assert "trionet broker: alice may log in with SCRAM-SHA-256, SCRAM-SHA-512\n" == printed
     assert {"alice": dict.fromkeys(HASHES, 4096)} == trio.run(users, data)
 
 
@@ -93,7 +93,7 @@ def test_it_needs_a_folder(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert 2 == main(["broker", "--memory", "--add-scram", "alice"])
-    assert "--add-scram needs the folder of a broker" in capsys.readouterr().err
+    assert "--add-scram needs the broker's data folder" in capsys.readouterr().err
 
 
 def test_a_folder_in_use_or_of_somebody_else_is_left_alone(
@@ -124,7 +124,7 @@ def test_a_password_file_that_cannot_be_read_is_told(
     latin = tmp_path / "latin"
     latin.write_bytes("süß\n".encode("iso-8859-1"))
     assert 2 == add(data, "alice", "--password-file", str(latin))
-    assert "trionet broker: the password of 'alice' is not UTF-8\n" == capsys.readouterr().err
+    assert "trionet broker: the password of 'alice' is not valid UTF-8\n" == capsys.readouterr().err
 
 
 def test_a_password_file_is_for_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:

@@ -291,7 +291,7 @@ def test_who_sets_up_tls_or_sasl_does_not_listen_without_by_mistake(
     status = main(["broker", "--set", f"{key}=x", "--listen", "127.0.0.1:0"])
 
     assert 2 == status
-    assert f"would listen without TLS and SASL, but {key} is set" in capsys.readouterr().err
+    assert f"would listen without TLS or SASL, but {key} is set" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -105,10 +105,10 @@ def test_a_brokers_settings_are_shown(run: Run, tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["show", "broker", "-X", "num.partition=1"], "the nearest known one is num.partitions"),
-        (["show", "broker", "-b", "a:1"], "--brokers is for clients"),
+        (["show", "broker", "-b", "a:1"], "--brokers applies to clients"),
         (["show", "producer", "-X", "linger.ms=x"], "-X: linger.ms = 'x' is not allowed"),
         (["check", "/nowhere"], "cannot read /nowhere"),
-        (["keys", "broker", "("], "'(' is no regular expression"),
+        (["keys", "broker", "("], "invalid regular expression '('"),
     ],
 )
 def test_wrong_usage_is_told(words: list[str], message: str, run: Run) -> None:

@@ -149,7 +149,7 @@ def test_variables_of_other_programs_are_told_and_passed_over(
 
     assert ["bootstrap.servers"] == list(found)
     [record] = caplog.records
-    assert "TRIONET_SASL_PASWORD is passed over" in record.getMessage()
+    assert "ignoring TRIONET_SASL_PASWORD" in record.getMessage()
     assert "sasl.password" in record.getMessage()
 
 

@@ -181,7 +181,7 @@ def test_malformed_frames_are_exit_status_1_and_do_not_stop_it(
     assert "#2 request Metadata v12" in printed
     assert 1 == main(["decode", framed(ASKED)[:-4].hex()])
     assert (
-        "  cut short at byte 19: 4 of 19 bytes are missing; MetadataRequest: "
+        "  truncated at byte 19: 4 of 19 bytes are missing; MetadataRequest: "
         in capsys.readouterr().out
     )
     assert 0 == main(["decode", (framed(ASKED[:-1]) + framed(ASKED)).hex(), "--skip", "1"])
@@ -274,11 +274,17 @@ def test_frames_of_a_pipe_are_shown_as_they_come() -> None:
         (["/tmp/no-such-file"], r"/tmp/no-such-file: no such file, and neither hex nor base64"),
         (["/tmp/\x1b[31mred"], r"/tmp/\\u001b\[31mred: no such file"),
         (["/"], r"/: Is a directory"),
-        (["00zz", "--format", "hex"], r"00zz: 'z' is no hex digit"),
-        (["00", "--api", "Prodcue"], r"Prodcue: no API that is known here; did you mean Produce\?"),
-        (["00", "--api", "999"], r"999: no API .* --list shows those that are"),
-        (["00", "--response", "Fetch:99"], r"--response Fetch:99: Fetch has versions \d+ to \d+"),
-        ([batch(b"a").hex(), "--api", "Fetch"], r"--response and --api are not for record batches"),
+        (["00zz", "--format", "hex"], r"00zz: 'z' is not a hex digit"),
+        (["00", "--api", "Prodcue"], r"Prodcue: unknown API; did you mean Produce\?"),
+        (["00", "--api", "999"], r"999: unknown API; --list shows the known ones"),
+        (
+            ["00", "--response", "Fetch:99"],
+            r"--response Fetch:99: Fetch supports versions \d+ to \d+",
+        ),
+        (
+            [batch(b"a").hex(), "--api", "Fetch"],
+            r"--response and --api do not apply to record batches",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line_and_exit_status_2(
@@ -315,7 +321,7 @@ def test_a_closed_standard_input_is_said_to_be_closed(
 def test_an_empty_argument_is_empty_hex(capsys: pytest.CaptureFixture[str]) -> None:
     """A shell's variable that is not set."""
     assert 0 == main(["decode", ""])
-    assert "trionet decode: argument: hex, nothing in it\n" == capsys.readouterr().err
+    assert "trionet decode: argument: hex, empty\n" == capsys.readouterr().err
 
 
 @pytest.mark.parametrize("arguments", [["--limit", "-1"], ["--frames", "--batches"]])

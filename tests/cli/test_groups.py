@@ -55,12 +55,12 @@ def test_groups_are_listed(run: Run, b: list[str]) -> None:
     wrong = run("groups", "list", "--types", "clasic", *b)
 
     assert [["billing", "classic", "Empty"]] == listed.rows == missing.rows
-    assert (1, "trionet groups list: group nobody: there is none\n") == (
+    assert (1, "trionet groups list: group nobody does not exist\n") == (
         missing.status,
         missing.err,
     )
     assert [] == stable.rows
-    assert (2, True) == (wrong.status, "'clasic' is no type; allowed: classic," in wrong.err)
+    assert (2, True) == (wrong.status, "unknown type 'clasic'; allowed: classic," in wrong.err)
 
 
 @pytest.mark.usefixtures("billing")
@@ -203,7 +203,7 @@ def test_a_reset_is_only_shown_unless_it_is_to_be_done(run: Run, b: list[str]) -
     expected = [["orders", "0", "2", "0"], ["orders", "1", "2", "0"], ["payments", "0", "2", "0"]]
     assert expected == shown.rows == done.rows
     assert {2} == set(before.values())
-    assert "nothing was changed; --execute does it" in shown.err
+    assert "nothing was changed; use --execute to apply the reset" in shown.err
     assert {0} == set(committed(run, b).values())
 
 
@@ -243,7 +243,7 @@ def test_a_group_may_follow_another_one(run: Run, b: list[str]) -> None:
     assert 0 == done.status
     assert {("orders", 0): 2, ("orders", 1): 2} == committed(run, b, "new")
     assert (2, "") == (nobody.status, nobody.out)
-    assert "group nobody has committed nothing" in nobody.err
+    assert "group nobody has no committed offsets" in nobody.err
 
 
 @pytest.mark.usefixtures("billing")
@@ -291,7 +291,7 @@ def test_partitions_of_a_topic_may_be_named_one_by_one(
 
     assert [["orders", "0", "-", "5"], ["orders", "1", "-", "3"]] == done.rows
     assert (2, "") == (nothing.status, nothing.out)
-    assert "no offsets of these topics" in nothing.err
+    assert "no offsets to reset to for these topics" in nothing.err
 
 
 def test_a_group_without_commits_needs_topics(run: Run, b: list[str]) -> None:
@@ -300,8 +300,8 @@ def test_a_group_without_commits_needs_topics(run: Run, b: list[str]) -> None:
     unknown = run("groups", "reset", "new", "-t", "nowhere", "--to-latest", *b)
 
     assert (2, 1, 1) == (done.status, shift.status, unknown.status)
-    assert "group new has committed nothing; name the topics" in done.err
-    assert "payments-0: nothing is committed that could be shifted" in shift.err
+    assert "group new has no committed offsets; name the topics" in done.err
+    assert "payments-0: no committed offset to shift" in shift.err
     assert "topic nowhere: UNKNOWN_TOPIC_OR_PARTITION" in unknown.err
 
 

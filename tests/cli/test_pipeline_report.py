@@ -58,9 +58,12 @@ def test_a_folder_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixtur
     [
         (["--from", "tomorrow"], "--from 'tomorrow': a time is a day (2026-03-01)"),
         (["--from", "-1h", "--to", "-2h"], "--from -1h --to -2h: nothing is between"),
-        (["--api", "Produse"], "Produse: no API that is known here; did you mean Produce?"),
-        (["--api", "999"], "`trionet decode --list` shows those that are"),
-        (["--html", "/nowhere/report.html"], "--html /nowhere/report.html: no file"),
+        (["--api", "Produse"], "Produse: unknown API; did you mean Produce?"),
+        (["--api", "999"], "`trionet decode --list` shows the known ones"),
+        (
+            ["--html", "/nowhere/report.html"],
+            "--html /nowhere/report.html: the file cannot be written",
+        ),
         (["--master", "nonsense"], "--master nonsense: Spark has local[*], spark://HOST:PORT"),
         (["--set", "kafka.x=1"], "--set kafka.x=1: must have the form spark.KEY=VALUE"),
     ],
@@ -79,7 +82,7 @@ def test_a_table_has_a_row_at_least(
         main(["pipeline", "report", "--folder", str(folder), "--top", top])
 
     assert 2 == stopped.value.code
-    assert "is not a number from 1 on" in capsys.readouterr().err
+    assert "expected a whole number from 1" in capsys.readouterr().err
 
 
 def test_without_java_it_is_said_what_to_install(

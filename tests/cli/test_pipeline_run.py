@@ -131,8 +131,7 @@ def test_each_batch_of_finished_minutes_is_a_line(
     assert [
         "waiting for the topic requests",
         f"{span}: 1,200 requests, lag 17 records{apart}",
-        "stopped: 1,204 records read, 2 minutes finished, 40 records in minutes that are not over"
-        + apart,
+        "stopped: 1,204 records read, 2 minutes finished, 40 records in unfinished minutes" + apart,
     ] == [line.removeprefix("trionet pipeline: ") for line in capsys.readouterr().err.splitlines()]
 
 

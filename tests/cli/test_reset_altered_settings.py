@@ -29,10 +29,10 @@ def test_what_was_altered_is_forgotten_and_told(
     trio.run(let_nobody_in, tmp_path)
 
     assert 0 == main(["broker", "--data", str(tmp_path), OPTION])
-    assert "trionet broker: forgotten: broker 1: max.connections=0\n" == capsys.readouterr().out
+    assert "trionet broker: reset: broker 1: max.connections=0\n" == capsys.readouterr().out
 
     assert 0 == main(["broker", "--data", str(tmp_path), OPTION])
-    assert "trionet broker: no settings were altered\n" == capsys.readouterr().out
+    assert "trionet broker: no altered settings to reset\n" == capsys.readouterr().out
 
     trio.run(let_nobody_in, tmp_path)  # somebody can connect again
 
@@ -41,7 +41,7 @@ def test_it_needs_the_folder_of_a_broker(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert 2 == main(["broker", "--memory", OPTION])
-    assert f"{OPTION} needs the folder of a broker" in capsys.readouterr().err
+    assert f"{OPTION} needs the broker's data folder" in capsys.readouterr().err
 
     assert 2 == main(["broker", "--data", str(tmp_path), OPTION])
     assert "nothing was altered there" in capsys.readouterr().err

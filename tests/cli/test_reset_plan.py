@@ -15,7 +15,7 @@ def test_what_is_in_the_log_stays_and_what_is_not_is_told() -> None:
     limits = {A: (5, 9), B: (0, 0)}
 
     assert [Move("a", 0, 7, 8), Move("a", 1, None, 0)] == moves({B: 0, A: 8}, {A: 7}, limits)
-    assert ["3 is before the begin", "6 is after the end"] == [
+    assert ["3 is before the start", "6 is after the end"] == [
         move.note for move in moves({A: 3, B: 6}, {}, limits)
     ]
 

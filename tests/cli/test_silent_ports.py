@@ -51,7 +51,7 @@ def test_they_say_what_is_missing(
     done = run(*words, "-b", silent, stdin="a\n")
 
     assert (1, "") == (done.status, done.out)
-    assert "no success within 2.5 seconds: no bootstrap broker could be reached" in done.err
+    assert "timed out after 2.5 s: no bootstrap broker could be reached" in done.err
     assert f"({silent}: {cause})" in done.err
 
 

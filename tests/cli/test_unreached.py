@@ -30,7 +30,7 @@ def said_of(client: Waiting) -> str:
 def test_what_the_client_knows_is_said() -> None:
     for responses in (0, 3):
         problem = "broker 1 cannot be reached"
-        expected = f"no success within 2 seconds: {problem}; -m waits longer"
+        expected = f"timed out after 2 s: {problem}; raise the limit with -m"
 
         assert expected == said_of(Waiting(responses, problem))
 
@@ -40,4 +40,4 @@ def test_silence_is_said_before_the_client_has_noticed_it() -> None:
 
 
 def test_a_broker_that_has_responded_hangs() -> None:
-    assert "b:1 has responded, and hangs" in said_of(Waiting(responses=3))
+    assert "b:1 responded before but hangs" in said_of(Waiting(responses=3))

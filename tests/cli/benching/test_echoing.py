@@ -89,7 +89,7 @@ async def test_an_answer_that_never_comes_has_failed(autojump_clock: trio.abc.Cl
 
     result = await asked(never, Plan(seconds_max=1.0), connections=3)
 
-    assert (0, 3, "there was no answer") == (
+    assert (0, 3, "no response") == (
         result.tally.records,
         result.tally.failed,
         result.tally.failure,
@@ -100,7 +100,7 @@ async def test_another_answer_is_an_error(autojump_clock: trio.abc.Clock) -> Non
     async def forgets(request: Request) -> Response:
         return frame(bytes(len(request.payload)))
 
-    expected = pytest.RaisesExc(TrionetError, match="answers something else")
+    expected = pytest.RaisesExc(TrionetError, match="a response differs from its request")
     with pytest.RaisesGroup(expected):
         await asked(forgets, Plan(records_max=1))
 

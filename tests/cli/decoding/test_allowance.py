@@ -93,7 +93,7 @@ def test_a_malformed_record_among_too_many_is_told(at: int, byte: int) -> None:
 
     with pytest.raises(WireFormatError) as malformed:
         decode_batch(data)
-    assert f"{malformed.value} (and its CRC is wrong)" == found["problem"]["text"]
+    assert f"{malformed.value} (and the CRC is wrong)" == found["problem"]["text"]
 
 
 @pytest.mark.slow

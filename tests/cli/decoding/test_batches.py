@@ -104,7 +104,7 @@ def test_a_cut_batch_shows_its_header_and_what_is_missing() -> None:
     data = batch(b"a" * 100)
     found = only(decoded(data[:-7]))
 
-    assert f"cut short: 7 of {len(data)} bytes are missing" == found["problem"]["text"]
+    assert f"truncated: 7 of {len(data)} bytes are missing" == found["problem"]["text"]
     assert 1 == found["body"]["record_count"]
 
 

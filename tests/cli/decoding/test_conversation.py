@@ -152,7 +152,7 @@ def test_an_unknown_version_shows_the_header_and_which_are_known() -> None:
     found = only(decoded(framed(bytes(asked))))
 
     assert ("request", "Metadata", 60) == (found["kind"], found["api"], found["version"])
-    assert "version 60 of Metadata is not known here, only 0 to 13" == found["problem"]["text"]
+    assert "unknown version 60 of Metadata; known: 0 to 13" == found["problem"]["text"]
     assert "shop" == found["header"]["client_id"]
 
 
@@ -166,7 +166,7 @@ def test_garbage_is_unknown_and_the_next_frame_is_read() -> None:
 def test_what_follows_a_message_is_counted() -> None:
     found = only(decoded(framed(ASKED + b"abc")))
 
-    assert "3 more bytes follow the message" == found["problem"]["text"]
+    assert "3 bytes left over after the message" == found["problem"]["text"]
     assert 4 + len(ASKED) == found["problem"]["offset"]
 
 

@@ -25,7 +25,7 @@ def test_a_cut_frame_is_shown_as_far_as_it_goes() -> None:
     ]
     missing = len(framed(ASKED)) - len(cut)
     assert found["problem"]["text"].startswith(
-        f"cut short: {missing} of {len(ASKED)} bytes are missing; FetchRequest: "
+        f"truncated: {missing} of {len(ASKED)} bytes are missing; FetchRequest: "
     )
     assert "after topics[0].partitions[" in found["problem"]["text"]
 

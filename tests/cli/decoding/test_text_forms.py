@@ -135,7 +135,7 @@ def test_one_line_does_not_repeat_more_than_there_is_room_for() -> None:
 @pytest.mark.parametrize("last", ["0000014", "000000e", "0000030"])
 def test_words_in_the_order_of_a_machine_are_refused(last: str) -> None:
     """hexdump and od -x swap each two bytes, and so would whoever read them."""
-    with pytest.raises(TextFormError, match=r"hexdump -C, od -t x1 and xxd print bytes"):
+    with pytest.raises(TextFormError, match=r"use hexdump -C, od -t x1 or xxd, which print bytes"):
         read_text(f"0000000 0000 1400 1200 0000 0000 0100 0a00\n{last}\n")
 
 
@@ -150,15 +150,15 @@ def test_what_hexdump_prints_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "form", "message"),
     [
-        (HEX_DIGITS[:-1], None, "47 hex digits are not whole bytes"),
-        (HEX_DIGITS[1:], None, "47 hex digits are not whole bytes"),
+        (HEX_DIGITS[:-1], None, r"odd number of hex digits \(47\)"),
+        (HEX_DIGITS[1:], None, r"odd number of hex digits \(47\)"),
         ("AAAAEwAD AAwAAAAHAARz aG9wAAAB", None, "neither hex nor base64"),
-        ("abc", HEX, "3 hex digits are not whole bytes"),
-        ("00 zz", HEX, "'z' is no hex digit"),
+        ("abc", HEX, r"odd number of hex digits \(3\)"),
+        ("00 zz", HEX, "'z' is not a hex digit"),
         ("", HEX, None),
         ("00 zz!", None, "neither hex nor base64"),
-        ("A", BASE64, "not base64"),
-        ("a b!", BASE64, "base64 has letters"),
+        ("A", BASE64, "invalid base64"),
+        ("a b!", BASE64, "base64 consists of letters"),
     ],
 )
 def test_what_is_wrong_is_said(text: str, form: str | None, message: str | None) -> None:

@@ -70,7 +70,7 @@ def test_an_offset_that_is_not_there_is_told() -> None:
 
     told = outside(span, FIRST, Bounds(20, None, 50), 20)
 
-    assert "orders [3] has the offsets 20 to 50, and no 3; reading begins at 20" == told
+    assert "orders [3]: offset 3 is out of range (20 to 50); starting at 20" == told
     assert outside(span, FIRST, Bounds(3, None, 50), 0) is None
     assert outside(Span(Place(From.END, 3)), FIRST, Bounds(20, None, 50), 20) is None
 
@@ -91,5 +91,5 @@ def test_a_group_begins_at_either_end_or_where_it_was() -> None:
     ],
 )
 def test_a_group_begins_nowhere_else(span: Span) -> None:
-    with pytest.raises(ConfigError, match="a group begins where it has committed"):
+    with pytest.raises(ConfigError, match="a group starts at its committed offsets"):
         reset_of(span)

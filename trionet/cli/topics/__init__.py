@@ -17,7 +17,7 @@ COMMANDS: Final = {
     "delete": ("trionet.cli.topics.delete", "delete topics and all their records"),
     "trim": ("trionet.cli.topics.trim", "delete the records before an offset or a time"),
     "offsets": (
-        "offsets",
+        "trionet.cli.topics.offsets",
         "show the start and end offsets of partitions, or the offsets at a time",
     ),
     "producers": ("trionet.cli.topics.producers", "show the producers of partitions"),
