@@ -26,14 +26,14 @@ async def start_and_end(
     Raises:
         TrionetError: the request as a whole failed.
     """
-    wanted = list(partitions)
-    starts = await admin.list_offsets(dict.fromkeys(wanted, OffsetSpec.EARLIEST))
+    keys = list(partitions)
+    starts = await admin.list_offsets(dict.fromkeys(keys, OffsetSpec.EARLIEST))
     ends = await admin.list_offsets(
-        dict.fromkeys(wanted, OffsetSpec.LATEST), read_committed=read_committed
+        dict.fromkeys(keys, OffsetSpec.LATEST), read_committed=read_committed
     )
     # A partition that fails usually fails both lookups with the same error.
     errors = {str(error): error for each in (starts, ends) for error in each.errors.values()}
-    found = {key: (_offset(starts[key]), _offset(ends[key])) for key in wanted}
+    found = {key: (_offset(starts[key]), _offset(ends[key])) for key in keys}
     return found, list(errors.values())
 
 
@@ -50,13 +50,13 @@ async def offsets_at(
     Raises:
         TrionetError: the request as a whole failed.
     """
-    wanted = list(partitions)
-    found = await admin.list_offsets(dict.fromkeys(wanted, time))
+    keys = list(partitions)
+    found = await admin.list_offsets(dict.fromkeys(keys, time))
     late = [
         key for key, each in found.items() if isinstance(each, ListedOffset) and each.offset is None
     ]
     found.update(await admin.list_offsets(dict.fromkeys(late, OffsetSpec.LATEST)))
-    offsets = {key: offset for key in wanted if (offset := _offset(found[key])) is not None}
+    offsets = {key: offset for key in keys if (offset := _offset(found[key])) is not None}
     return offsets, list(found.errors.values())
 
 

@@ -100,7 +100,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     # Check everything before starting Spark, which takes seconds.
     now = datetime.now(UTC)
-    asked = time_range(arguments.start, arguments.end, now)
+    times = time_range(arguments.start, arguments.end, now)
     check_folder(arguments.folder)
     check_master(arguments.master)
     page = None if arguments.html is None else _Page(arguments.html)
@@ -108,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
     keys = [api_key(name, _APIS) for name in arguments.api]
     check_environment()
     filters = _filters(keys, arguments)
-    report = _report(arguments, asked, filters, settings, now)
+    report = _report(arguments, times, filters, settings, now)
     _write(report, arguments)
     if page is not None:
         page.write(report, arguments.top, now)
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _report(
     arguments: argparse.Namespace,
-    asked: TimeRange,
+    times: TimeRange,
     filters: Filters,
     settings: Mapping[str, str],
     now: datetime,
@@ -128,7 +128,7 @@ def _report(
     # PySpark warns about pandas, which is not used here.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     with open_session("trionet pipeline report", arguments.master, settings) as session:
-        return make_report(session, arguments.folder, asked, filters, arguments.top, now)
+        return make_report(session, arguments.folder, times, filters, arguments.top, now)
 
 
 def _write(report: Report, arguments: argparse.Namespace) -> None:

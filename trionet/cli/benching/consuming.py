@@ -124,15 +124,15 @@ class ConsumeLoad:
 
     async def _read(self, consumer: Consumer, run: Run) -> None:
         idle_since = run.now()
-        taken = 0
+        done = 0
         await trio.lowlevel.checkpoint()
-        while not run.is_over(taken) and not self._is_at_end(consumer):
+        while not run.is_over(done) and not self._is_at_end(consumer):
             batch = await self._next(consumer, run)
             now = run.now()
             if batch is not None:
                 idle_since = now
-                count = int(min(len(batch), run.plan.records_max - taken))
-                taken += count
+                count = int(min(len(batch), run.plan.records_max - done))
+                done += count
                 self._count(batch, count, run)
                 if count < len(batch):  # a group must commit only what was counted
                     partition = batch.topic_partition
@@ -140,7 +140,7 @@ class ConsumeLoad:
             elif now - idle_since >= self._source.idle_seconds_max:
                 self._is_idle = True
                 return
-        self._is_complete = taken >= run.plan.records_max or math.isinf(run.plan.records_max)
+        self._is_complete = done >= run.plan.records_max or math.isinf(run.plan.records_max)
 
     async def _next(self, consumer: Consumer, run: Run) -> ConsumerBatch | None:
         """Return the next batch, or None if none arrives for a while."""

@@ -131,15 +131,15 @@ class ProduceLoad:
 
     async def _load(self, producer: Producer, run: Run, waiting: Acknowledgements) -> None:
         next_group = self._paced(run) if run.plan.rate else self._at_once(run)
-        taken = 0
+        done = 0
         await trio.lowlevel.checkpoint()
-        while not run.is_over(taken):
+        while not run.is_over(done):
             count, began = next_group()
             if began > run.now():
                 await run.wait_until(began)
-                if run.is_over(taken):
+                if run.is_over(done):
                     break
-            count = int(min(count, run.plan.records_max - taken))
+            count = int(min(count, run.plan.records_max - done))
             values, size = self._payloads.take(count)
             try:
                 deliveries = await producer.enqueue_batch(
@@ -148,7 +148,7 @@ class ProduceLoad:
             except TrionetError as error:
                 waiting.tally.fail(count, str(error), run.now())
                 return
-            taken += count
+            done += count
             for outcome, _, records in deliveries.spans():
                 share = size * records // count
                 waiting.sent(outcome.topic_partition.partition, records, share, began)

@@ -62,9 +62,9 @@ def _read_escapes(text: str) -> bytes | None:
     if not _ESCAPED.search(text) or not text.isascii():
         return None
     quoted = _QUOTED.findall(text)
-    pieces = quoted or [f'"{line.strip()}"' for line in text.splitlines()]
+    literals = quoted or [f'"{line.strip()}"' for line in text.splitlines()]
     try:
-        return b"".join(ast.literal_eval(f"b{piece}") for piece in pieces)
+        return b"".join(ast.literal_eval(f"b{literal}") for literal in literals)
     except (ValueError, SyntaxError):  # also raised for text that is not a literal
         return None
 

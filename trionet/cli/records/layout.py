@@ -46,8 +46,8 @@ def layout(text: str) -> list[Part]:
     while position < len(text):
         character = text[position]
         if character == "\\":
-            piece, position = _escape(text, position)
-            literal += piece
+            escaped, position = _escape(text, position)
+            literal += escaped
         elif character == "%":
             part, position = _percent(text, position)
             if isinstance(part, bytes):
@@ -73,10 +73,10 @@ def delimiter(text: str) -> bytes:
     position = 0
     while position < len(text):
         if text[position] == "\\":
-            piece, position = _escape(text, position)
+            escaped, position = _escape(text, position)
         else:
-            piece, position = as_bytes(text[position]), position + 1
-        found += piece
+            escaped, position = as_bytes(text[position]), position + 1
+        found += escaped
     if not found:
         raise ConfigError("a delimiter must not be empty")
     return found

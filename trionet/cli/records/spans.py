@@ -186,8 +186,8 @@ def partitions(text: str) -> frozenset[int]:
         ConfigError: the text does not have this form.
     """
     found: set[int] = set()
-    for piece in text.split(","):
-        first, dash, last = piece.partition("-")
+    for part in text.split(","):
+        first, dash, last = part.partition("-")
         if not is_natural(first, INT32_MAX) or (dash and not is_natural(last, INT32_MAX)):
             raise ConfigError(f"-p {text}: expected partition numbers, as in 0 or 0,3-5")
         end = int(last) if dash else int(first)

@@ -38,29 +38,29 @@ class Splitter:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the parts that are complete now, without delimiters."""
-        pieces = self._cut(data)
-        if pieces and self.is_skipping:
+        parts = self._cut(data)
+        if parts and self.is_skipping:
             self.is_skipping = False
-            del pieces[0]
+            del parts[0]
         if len(self._kept) > self._size_max:
             self.skipped += not self.is_skipping
             # The delimiter may be split between this chunk and the next.
             del self._kept[: len(self._kept) - len(self._delimiter) + 1]
             self._searched = len(self._kept)
             self.is_skipping = True
-        return pieces
+        return parts
 
     def _cut(self, data: bytes) -> list[bytes]:
         if not self._kept:
-            pieces = data.split(self._delimiter)
+            parts = data.split(self._delimiter)
         elif len(self._delimiter) == 1:
             # A one-byte delimiter cannot be split, so only the first line is copied.
-            pieces = data.split(self._delimiter)
-            self._kept += pieces[0]
-            if len(pieces) == 1:
+            parts = data.split(self._delimiter)
+            self._kept += parts[0]
+            if len(parts) == 1:
                 self._searched = len(self._kept)
                 return []
-            pieces[0] = bytes(self._kept)
+            parts[0] = bytes(self._kept)
         else:
             self._kept += data
             # The delimiter may have started in an earlier chunk.
@@ -68,10 +68,10 @@ class Splitter:
             if self._kept.find(self._delimiter, start) < 0:
                 self._searched = len(self._kept)
                 return []
-            pieces = bytes(self._kept).split(self._delimiter)
-        self._kept = bytearray(pieces.pop())
+            parts = bytes(self._kept).split(self._delimiter)
+        self._kept = bytearray(parts.pop())
         self._searched = len(self._kept)
-        return pieces
+        return parts
 
     def end(self) -> list[bytes]:
         """Return the last part; empty if the input ends with a delimiter."""
