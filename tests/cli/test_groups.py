@@ -182,7 +182,7 @@ async def test_who_has_members_is_not_reset_or_deleted(
         )
 
     assert (1, 1, 1) == (reset.status, deleted.status, forgotten.status)
-    assert "group billing is Stable: it can only be reset when its members have left" in reset.err
+    assert "group billing is Stable: stop all of its members before resetting it" in reset.err
     assert "NON_EMPTY_GROUP" in deleted.err
     assert "GROUP_SUBSCRIBED_TO_TOPIC" in forgotten.err
 

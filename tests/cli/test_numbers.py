@@ -71,4 +71,7 @@ def test_so_it_is_in_a_file(run: Run, row: str) -> None:
     done = run("topics", "trim", "-f", "-", "--yes", "-b", "127.0.0.1:1", stdin=row)
 
     assert (2, "") == (done.status, done.out)
-    assert f"-:1: a-{2**31}" in done.err or f"-:1: invalid offset {TOO_LARGE}" in done.err
+    assert (
+        f"-:1: invalid partition a-{2**31}" in done.err
+        or f"-:1: invalid offset {TOO_LARGE}" in done.err
+    )

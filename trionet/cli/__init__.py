@@ -1,1 +1,1 @@
-"""The ``trionet`` command. ``main`` holds the registry of subcommands and imports only the one run."""
+"""The ``trionet`` command: ``main`` lists the subcommands and imports only the one to run."""

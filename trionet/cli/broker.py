@@ -62,8 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     instead.add_argument(
         "--add-scram",
         metavar="NAME",
-        help="do not run a broker; instead create SCRAM credentials for a user in this data folder; "
-        "the password is the first line of standard input, or of --password-file",
+        help="do not run a broker; instead create SCRAM credentials for a user in this data "
+        "folder; the password is the first line of standard input, or of --password-file",
     )
     parser.add_argument(
         "--password-file", metavar="FILE", help="file that --add-scram reads the password from"

@@ -1,4 +1,4 @@
-"""Options that change settings of a cluster: ``--set``, ``--delete``, ``--append``, ``--subtract``."""
+"""Options that change settings: ``--set``, ``--delete``, ``--append`` and ``--subtract``."""
 
 from __future__ import annotations
 

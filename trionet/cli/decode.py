@@ -36,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--response",
         metavar="API[:VERSION]",
-        help="the frames are responses of this API, by name or key; without a version, all that fit "
-        "are tried (default: match responses to preceding requests)",
+        help="the frames are responses of this API, by name or key; without a version, all that "
+        "fit are tried (default: match responses to preceding requests)",
     )
     parser.add_argument("--api", action="append", default=[], help="show only frames of this API")
     parser.add_argument(

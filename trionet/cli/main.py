@@ -122,7 +122,7 @@ def _print_message(args: argparse.Namespace, chosen: str, text: str) -> None:
 
 
 def _discard_output() -> None:
-    """Discard buffered output that cannot be written, or the interpreter's last flush would fail."""
+    """Discard buffered output that cannot be written, so that the last flush does not fail."""
     if sys.stdout is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

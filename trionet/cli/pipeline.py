@@ -20,8 +20,8 @@ COMMANDS = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Turn the request log of a broker (request.log.topic) into rates, percentiles, top talkers, "
-        "errors and anomalies, on Spark."
+        "Turn the request log of a broker (request.log.topic) into rates, percentiles, top "
+        "talkers, errors and anomalies, on Spark."
     )
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, dest="subcommand")
     for name, (_, summary) in COMMANDS.items():

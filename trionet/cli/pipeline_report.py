@@ -46,8 +46,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--from",
         dest="start",
         metavar="TIME",
-        help="first minute: a day (2026-03-01), a UTC time (2026-03-01T12:30), a time with its zone, "
-        "or relative to now (-90m, -1h, -2d) (default: the first available)",
+        help="first minute: a day (2026-03-01), a UTC time (2026-03-01T12:30), a time with its "
+        "zone, or relative to now (-90m, -1h, -2d) (default: the first available)",
     )
     parser.add_argument(
         "--to",
@@ -87,8 +87,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="spark.KEY=VALUE",
         action="append",
         default=[],
-        help="a Spark setting, for instance for access to a path (spark.hadoop.fs.s3a.endpoint=...); "
-        "may be repeated",
+        help="a Spark setting, for instance for access to a path "
+        "(spark.hadoop.fs.s3a.endpoint=...); may be repeated",
     )
 
 

@@ -80,7 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-f",
         "--format",
         metavar="FORMAT",
-        help="input format of records, as in '%%k %%v\\n'; the verbs are those of trionet consume -f",
+        help="format of the input, as in '%%k %%v\\n'; the verbs are those of trionet consume -f",
     )
     parser.add_argument(
         "-c", "-n", "--count", metavar="N", type=number_from_1, help="send at most N records"

@@ -12,8 +12,8 @@ from .unreached import timeout_error
 if TYPE_CHECKING:
     from trionet.client.admin.admin import Admin
 
-#: How long a command tries to reach a first broker, unless ``default.api.timeout.ms`` is set. Short,
-#: because the address may be mistyped.
+#: How long a command tries to reach a first broker, unless ``default.api.timeout.ms`` is set.
+#: Short, because the address may be mistyped.
 REACH_SECONDS: Final = 10.0
 _TIMEOUT: Final = "default.api.timeout.ms"
 

@@ -47,6 +47,6 @@ async def _serve(endpoint: str, ready: str) -> None:
             await server.stop()
 
 
-async def _echo(request: Request) -> bytes:  # noqa: ASYNC910 -- the handler task checkpoints between requests
+async def _echo(request: Request) -> bytes:  # noqa: ASYNC910 -- its task waits for requests
     payload = request.payload
     return len(payload).to_bytes(4, "big") + payload  # noqa: ASYNC910

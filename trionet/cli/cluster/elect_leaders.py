@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--unclean",
         action="store_true",
-        help="allow an out-of-sync leader if no replica is in sync, which may lose records (default: "
-        "elect the preferred replica if it is in sync)",
+        help="allow an out-of-sync leader if no replica is in sync, which may lose records "
+        "(default: elect the preferred replica if it is in sync)",
     )
     add_confirmation_argument(parser)
     add_format_arguments(parser)

@@ -53,7 +53,7 @@ def add_acl_arguments(parser: argparse.ArgumentParser, *, is_filter: bool) -> No
         "-o",
         "--operation",
         **repeatable,
-        help="operation, such as read, write, create, delete, alter, describe, describe_configs or all"
+        help="such as read, write, create, delete, alter, describe, describe_configs or all"
         + (" (default: any)" if is_filter else " (default: all)"),
     )
     for option, kind in _RESOURCES:
@@ -186,7 +186,7 @@ def _operations(arguments: argparse.Namespace) -> list[AclOperation]:
 
 
 def _operations_of(text: str) -> list[AclOperation]:
-    """Parse comma-separated operations in any spelling: ``describe_configs``, ``DescribeConfigs``."""
+    """Parse comma-separated operations: ``describe_configs`` or ``DescribeConfigs``."""
     from trionet.client.admin.acl_operation import AclOperation
 
     known = {each.name.replace("_", ""): each for each in AclOperation if each > AclOperation.ANY}

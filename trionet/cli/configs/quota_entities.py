@@ -22,8 +22,8 @@ def add_entity_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="TYPE=NAME",
-        help=f"an entity; TYPE is one of {types}; repeated, the names combine into one entity, such "
-        "as a client id of a user",
+        help=f"an entity; TYPE is one of {types}; repeated, the names combine into one entity, "
+        "such as a client id of a user",
     )
     parser.add_argument(
         "--default",

@@ -27,9 +27,9 @@ ITERATIONS_MAX: Final = 16384
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Set the SCRAM password of a user. The password is prompted for on a terminal, otherwise it "
-        "is the first line of standard input or of --password-file. Only salted hashes are sent to "
-        "the broker."
+        "Set the SCRAM password of a user. The password is prompted for on a terminal, otherwise "
+        "it is the first line of standard input or of --password-file. Only salted hashes are sent "
+        "to the broker."
     )
     parser.add_argument("user", metavar="USER", help="user name")
     add_mechanism_argument(parser)

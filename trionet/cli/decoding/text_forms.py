@@ -38,7 +38,7 @@ def read_text(text: str, form: str | None = None) -> tuple[bytes, str]:
         data = read(text)
         if data is not None:
             return data, name
-    # Base64 of more than a few bytes has other letters, so this is hex with an odd number of digits.
+    # Base64 of more than a few bytes has other letters: this is hex with an odd number of digits.
     if form == HEX or _HEX.fullmatch(_DECORATION.sub("", text)):
         raise TextFormError(_hex_error(text))
     try:

@@ -28,8 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the command's arguments to ``parser``."""
     allow_times(parser)
     parser.description = (
-        "Reset the committed offsets of a group. The new offsets are only shown unless --execute is "
-        "given. The group must have no members. Offsets out of range become the start or the end."
+        "Reset the committed offsets of a group. The new offsets are only shown unless --execute "
+        "is given. The group must have no members. Offsets out of range become the start or end."
     )
     parser.add_argument("group", metavar="GROUP", help="group name; the group need not exist")
     parser.add_argument(

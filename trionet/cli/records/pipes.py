@@ -55,7 +55,7 @@ async def write_all(descriptor: int, data: bytes) -> None:  # noqa: ASYNC910
 
 
 def _read(descriptor: int, size: int) -> bytes:
-    trio.from_thread.check_cancelled()  # data read after a cancellation would be lost to the next reader
+    trio.from_thread.check_cancelled()  # what is read after a cancellation is lost
     while True:
         try:
             return os.read(descriptor, size)

@@ -112,8 +112,8 @@ def outside(span: Span, partition: TopicPartition, found: Bounds, first: int) ->
     if span.start.base is not From.OFFSET or requested == found.start:
         return None
     return (
-        f"{partition.topic} [{partition.partition}]: offset {requested} is out of range ({first} to "
-        f"{found.last}); starting at {found.start}"
+        f"{partition.topic} [{partition.partition}]: offset {requested} is out of range ({first} "
+        f"to {found.last}); starting at {found.start}"
     )
 
 

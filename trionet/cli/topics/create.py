@@ -52,8 +52,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--replica-assignment",
         metavar="ID:ID,...",
-        help="the replicas of each partition, instead of -p and -r: 1:2,2:3 creates two partitions, "
-        "the first with its preferred leader on broker 1",
+        help="the replicas of each partition, instead of -p and -r: 1:2,2:3 creates two "
+        "partitions, the first with its preferred leader on broker 1",
     )
     parser.add_argument(
         "--if-not-exists", action="store_true", help="do not fail if a topic already exists"

@@ -38,15 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--offset",
         metavar="OFFSET",
-        help=f"the first offset to keep; '{_END}' keeps nothing, @TIME keeps the records at or after "
-        f"that time: {HELP}",
+        help=f"the first offset to keep; '{_END}' keeps nothing, @TIME keeps the records at or "
+        f"after that time: {HELP}",
     )
     before.add_argument(
         "-f",
         "--from-file",
         metavar="FILE",
-        help="a file with the first offsets to keep, as rows of topic, partition and offset in CSV or "
-        "JSON; - is standard input",
+        help="a file with the first offsets to keep, as rows of topic, partition and offset in CSV "
+        "or JSON; - is standard input",
     )
     parser.add_argument(
         "-p",
