@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import ast
 import re
-import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from compile_hot_path import marked_files
 
 ROOT = Path(__file__).resolve().parent.parent
 LINES_MAX = 500
@@ -162,18 +162,12 @@ def test_compiled_code_loses_no_cause() -> None:
     """`raise … from …` is `raise …` in what mypyc compiles."""
     found = complaints(
         f"{path}:{node.lineno}: its cause would be lost; use raise_from of _util/raising.py"
-        for path in compiled_files()
+        for path in marked_files(ROOT)
         for node in ast.walk(tree_of(ROOT / path))
         if isinstance(node, ast.Raise) and node.cause is not None
     )
 
     assert not found, found
-
-
-def compiled_files() -> list[str]:
-    settings = tomllib.loads(text_of(ROOT / "pyproject.toml"))
-    hook = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["hooks"]["custom"]
-    return [f"{name.replace('.', '/')}.py" for name in hook["modules"]]
 
 
 def test_names_that_have_a_better_one_are_not_used() -> None:

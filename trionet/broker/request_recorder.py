@@ -7,6 +7,8 @@ chance: what is drawn is how many are left out until the next one, so that a req
 out costs a subtraction.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """What a consumer does behind its user's back: poll the client, find positions, fetch."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

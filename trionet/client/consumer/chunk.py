@@ -1,5 +1,7 @@
 """Records of one partition that are decoded, and handed out one by one or together."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections import deque

@@ -1,5 +1,7 @@
 """Columns of records cut, and put together."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from ...protocol.records.types import Columns

@@ -4,6 +4,8 @@ Pure. When it comes, nothing but the headers of its batches is looked at; record
 they are asked for, and no more than about as many at a time.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from bisect import bisect_left

@@ -4,6 +4,8 @@
 what comes back. The next request may be made only when the one before was answered, or has failed.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

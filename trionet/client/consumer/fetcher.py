@@ -8,6 +8,8 @@ could be held by its node for ``fetch.max.wait.ms`` while that partition is aske
 Nothing here waits. Whoever polls the client calls :meth:`Fetcher.send` between two polls.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

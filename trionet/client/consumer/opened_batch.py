@@ -1,5 +1,7 @@
 """One batch that is decompressed, and decoded in parts."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from ..._util.raising import raise_from

@@ -5,6 +5,8 @@ records are made by a C iterator of their chunk, and even looking at the clock e
 as much as making a record.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator

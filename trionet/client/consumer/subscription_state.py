@@ -5,6 +5,8 @@ assigned is the user's choice (:meth:`SubscriptionState.assign`) or that of a gr
 that the user names (:meth:`SubscriptionState.subscribe`) or that a pattern matches.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import enum

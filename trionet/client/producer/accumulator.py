@@ -4,6 +4,8 @@ Pure: ``now`` is in seconds of the loop's clock everywhere, and nothing here wai
 appends, the sender asks who is ready, drains, and tells what became of each batch.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import random

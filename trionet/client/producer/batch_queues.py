@@ -1,5 +1,7 @@
 """The batches of all partitions, from their beginning to their end; see :mod:`.accumulator`."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import math

@@ -3,6 +3,8 @@
 Pure: it counts bytes, it holds none. Whoever waits for room does so in :mod:`.room`.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """Many records that are sent together, given by column."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Sequence

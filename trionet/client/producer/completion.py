@@ -4,6 +4,8 @@
 for a delivery is woken.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

@@ -3,6 +3,8 @@
 (Kafka: SenderMetricsRegistry.) A batch or a request pays a few additions.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Iterable

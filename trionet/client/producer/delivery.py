@@ -4,6 +4,8 @@
 to a batch is in its :class:`.BatchOutcome`, and the metadata are made when they are looked at.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Generator

@@ -10,6 +10,8 @@ a leader has is known from its responses, and in one case from those to other ba
 :mod:`.sequences` tells.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

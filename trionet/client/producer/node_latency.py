@@ -1,5 +1,7 @@
 """How long each node has not taken what was there for it (Kafka: NodeLatencyStats, KIP-794)."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 

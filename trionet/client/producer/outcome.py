@@ -5,6 +5,8 @@ the records. It is decided once: an answer that comes after a batch expired chan
 (KAFKA-5429).
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Mapping

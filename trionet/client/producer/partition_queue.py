@@ -3,6 +3,8 @@
 (Kafka: RecordAccumulator.TopicInfo.)
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections import deque

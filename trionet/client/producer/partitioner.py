@@ -1,5 +1,7 @@
 """Which partition a key has: murmur2, the same in all clients (Kafka: BuiltInPartitioner)."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final

@@ -4,6 +4,8 @@ Pure. Since version 13 a request names topics by their ids, and so do answers to
 where all ids are known (KIP-516).
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -3,6 +3,8 @@
 (Kafka: KafkaProducer.doSend.) By itself, because it is compiled, and :class:`.Producer` is not.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Callable

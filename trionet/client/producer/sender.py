@@ -7,6 +7,8 @@ never waits. And a task that waits for one record's response makes whole turns, 
 just then: :meth:`Sender.delivered`. The :class:`.Baton` knows whose turn it is.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

@@ -23,6 +23,8 @@ writes it twice. Here the batches that follow are asked first, and what they pro
 Only both together count as an acknowledgement. Whatever is less begins a new epoch.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import math

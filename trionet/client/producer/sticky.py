@@ -5,6 +5,8 @@ are full ones, and changed between two batches only (KAFKA-14156). The next one 
 the adaptive choice takes those more often that have less to send, for their leaders are faster.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import random

@@ -4,6 +4,8 @@ Pure. A topic enters the metadata with its first record and leaves them when it 
 ``metadata.max.idle.ms``; it is looked at when metadata have come, as Kafka's.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -1,5 +1,7 @@
 """Waiting for what is decided elsewhere; apart, because the modules that use it are compiled."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -5,6 +5,8 @@ A broker works per batch: offsets, counts, timestamps and producer state are all
 broker sets them without computing it again.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import struct
