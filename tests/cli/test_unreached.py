@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from trionet.cli.unreached import timeout_error
+from trionet.cli.clients._connection_errors import timeout_error
 
 
 @attrs.frozen

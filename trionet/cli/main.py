@@ -21,7 +21,7 @@ from typing import Protocol, cast
 from trionet import __version__, is_compiled
 from trionet.errors import ConfigError, TrionetError
 
-from .parser import Parser
+from .arguments._parser import Parser
 
 #: Subcommands and their summaries. ``trionet --help`` must not import any of their modules.
 COMMANDS = {
@@ -43,19 +43,19 @@ COMMANDS = {
 
 _MODULES = {
     "broker": "trionet.cli.broker",
-    "dashboard": "trionet.cli.dashboard",
+    "dashboard": "trionet.cli._dashboard",
     "topics": "trionet.cli.topics",
     "produce": "trionet.cli.produce",
     "consume": "trionet.cli.consume",
     "groups": "trionet.cli.groups",
-    "configs": "trionet.cli.configs",
-    "config": "trionet.cli.config",
+    "configs": "trionet.cli.settings._configs",
+    "config": "trionet.cli.settings._config",
     "cluster": "trionet.cli.cluster",
     "transactions": "trionet.cli.transactions",
     "bench": "trionet.cli.bench",
     "decode": "trionet.cli.decode",
     "pipeline": "trionet.cli.pipeline",
-    "completion": "trionet.cli.completion",
+    "completion": "trionet.cli._completion",
 }
 
 
@@ -116,7 +116,7 @@ def _run(subcommand: Subcommand, args: argparse.Namespace, chosen: str) -> int:
 
 def _print_message(args: argparse.Namespace, chosen: str, text: str) -> None:
     """Print a message under the name of the subcommand, including its own subcommand."""
-    from .output import single_line
+    from .terminal._output import single_line
 
     print(f"{getattr(args, 'prog', f'trionet {chosen}')}: {single_line(text)}", file=sys.stderr)
 

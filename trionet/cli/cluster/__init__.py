@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..subcommands import Subcommands, run
+from ..arguments._subcommands import Subcommands, run
 
 COMMANDS: Final = {
-    "describe": ("trionet.cli.cluster.describe", "show brokers, controllers and features"),
+    "describe": ("trionet.cli.cluster._describe", "show brokers, controllers and features"),
     "log-dirs": (
-        "trionet.cli.cluster.log_dirs",
+        "trionet.cli.cluster._log_dirs",
         "show the log directories of brokers and their sizes",
     ),
     "elect-leaders": (
-        "trionet.cli.cluster.elect_leaders",
+        "trionet.cli.cluster._elect_leaders",
         "trigger leader elections of partitions",
     ),
 }

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..subcommands import Subcommands, run
+from ..arguments._subcommands import Subcommands, run
 
 COMMANDS: Final = {
-    "list": ("trionet.cli.groups.list", "list groups"),
+    "list": ("trionet.cli.groups._list", "list groups"),
     "describe": (
-        "trionet.cli.groups.describe",
+        "trionet.cli.groups._describe",
         "show members, assignments and lag of groups, once or continuously",
     ),
-    "reset": ("trionet.cli.groups.reset", "reset the offsets of a group"),
-    "delete": ("trionet.cli.groups.delete", "delete groups and their offsets"),
-    "delete-offsets": ("trionet.cli.groups.delete_offsets", "delete committed offsets of a group"),
-    "remove-members": ("trionet.cli.groups.remove_members", "remove members from a group"),
+    "reset": ("trionet.cli.groups._reset", "reset the offsets of a group"),
+    "delete": ("trionet.cli.groups._delete", "delete groups and their offsets"),
+    "delete-offsets": ("trionet.cli.groups._delete_offsets", "delete committed offsets of a group"),
+    "remove-members": ("trionet.cli.groups._remove_members", "remove members from a group"),
 }
 
 add_arguments = Subcommands(COMMANDS).add_arguments

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..subcommands import Subcommands, run
+from ..arguments._subcommands import Subcommands, run
 
 COMMANDS: Final = {
-    "list": ("trionet.cli.transactions.list", "list transactional ids"),
+    "list": ("trionet.cli.transactions._list", "list transactional ids"),
     "describe": (
-        "trionet.cli.transactions.describe",
+        "trionet.cli.transactions._describe",
         "show states and partitions of transactional ids",
     ),
-    "abort": ("trionet.cli.transactions.abort", "abort the open transaction of a transactional id"),
+    "abort": (
+        "trionet.cli.transactions._abort",
+        "abort the open transaction of a transactional id",
+    ),
     "abort-hanging": (
-        "trionet.cli.transactions.abort_hanging",
+        "trionet.cli.transactions._abort_hanging",
         "abort a hanging transaction in a partition",
     ),
 }

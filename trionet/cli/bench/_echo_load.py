@@ -1,0 +1,203 @@
+"""Load of ``trionet bench echo``: one request in flight per connection."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import attrs
+import trio
+
+from trionet._util._counted import counted
+from trionet._util._single_error import raise_single_error
+from trionet.errors import DisconnectedError, TrionetError
+from trionet.net._channel import Channel
+from trionet.net._network import SYSTEM, Network
+from trionet.net._selector import Selector
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._connecting import Address
+
+from ._pace import Pace
+from ._result import Result
+from ._run import Run
+
+SIZE_BYTES: Final = 4
+#: How long a poll waits for responses before it checks whether the run is over.
+CHECK_SECONDS: Final = 0.05
+#: Time limits for opening all connections together, and for the last responses.
+CONNECT_SECONDS: Final = 10.0
+LAST_RESPONSE_SECONDS: Final = 5.0
+
+
+@attrs.frozen(kw_only=True)
+class Echo:
+    """The server and the requests.
+
+    Attributes:
+        host: of the server.
+        port: of the server.
+        connections: number of connections.
+        request_bytes: size of a request, without its four-byte prefix.
+    """
+
+    host: str
+    port: int
+    connections: int
+    request_bytes: int
+
+    @property
+    def target(self) -> str:
+        """The server's name in results."""
+        return f"{self.host}:{self.port}"
+
+
+class EchoLoad:
+    """Sends requests and times each from when it is due until its response arrives.
+
+    Args:
+        echo: the server and the requests.
+        network: opens the connections.
+    """
+
+    def __init__(self, echo: Echo, network: Network = SYSTEM) -> None:
+        self._echo = echo
+        self._network = network
+        self._payload = bytes(index % 251 for index in range(echo.request_bytes))
+        self._frame = len(self._payload).to_bytes(SIZE_BYTES, "big") + self._payload
+        self._pending: dict[Channel, float] = {}  # the time each request was due
+        self._free: deque[Channel] = deque()
+        self._sent = 0
+        self._due_at: float | None = None
+        self._due_count = 0
+        self._failure = ""
+
+    async def run(self, run: Run) -> Result:
+        """Send as many requests as the plan requires.
+
+        Raises:
+            DisconnectedError: the server cannot be reached, or has closed a connection.
+            TrionetError: a response differs from its request.
+        """
+        with raise_single_error():
+            async with (
+                self._network.open_readiness(None) as readiness,
+                trio.open_nursery() as nursery,
+            ):
+                selector = Selector(readiness, parks_at_once=True)
+                nursery.start_soon(selector.alarm.keep_time)
+                with _closing(selector):
+                    await self._connect(selector)
+                    run.begin()
+                    await self._run_load(selector, run)
+                nursery.cancel_scope.cancel(reason="the run is over")
+        return Result(
+            command="echo",
+            target=self._echo.target,
+            things="requests",
+            latency="from when a request is due until its response arrives",
+            tally=run.tally,
+        )
+
+    async def _connect(self, selector: Selector) -> None:
+        echo = self._echo
+        try:
+            with trio.fail_after(CONNECT_SECONDS):
+                addresses = await self._network.resolve(echo.host, echo.port)
+                while not await self._has_connected(selector, addresses.pop(0)):
+                    if not addresses:
+                        raise DisconnectedError(self._failure)
+        except OSError as error:
+            raise DisconnectedError(f"{echo.target}: {error}") from error
+        except trio.TooSlowError:
+            raise DisconnectedError(
+                f"{echo.target}: {len(self._free)} of {counted(echo.connections, 'connection')}"
+                f" established within {CONNECT_SECONDS:g} s"
+            ) from None
+
+    async def _has_connected(self, selector: Selector, address: Address) -> bool:
+        """Open all connections to one of the server's addresses. Returns whether it succeeded."""
+        await trio.lowlevel.checkpoint()
+        try:
+            for number in range(self._echo.connections):
+                sock = self._network.open_socket(address)
+                transport = self._network.transport(sock)
+                channel = Channel(str(number), transport, max(1, len(self._payload)), connects=True)
+                selector.connect(channel, sock, address)
+            while len(self._free) < self._echo.connections:
+                result = await selector.poll()
+                self._free.extend(result.connected)
+                self._check(result.disconnected)
+        except (OSError, DisconnectedError) as error:
+            is_ours = isinstance(error, DisconnectedError)
+            self._failure = str(error) if is_ours else f"{self._echo.target}: {error}"
+            selector.close_all(CloseReason.LOCAL_CLOSE)
+            self._free.clear()
+            return False
+        return True
+
+    async def _run_load(self, selector: Selector, run: Run) -> None:
+        pace = Pace(run.plan.rate, run.tally.began) if run.plan.rate else None
+        await trio.lowlevel.checkpoint()
+        while not run.is_over(self._sent):
+            wait = self._send_due(selector, run, pace)
+            await self._poll(selector, run, wait)
+        ends_at = run.now() + LAST_RESPONSE_SECONDS
+        while self._pending and run.now() < ends_at:
+            await self._poll(selector, run, CHECK_SECONDS)
+        if self._pending:
+            run.tally.fail(len(self._pending), "no response", run.now())
+
+    def _send_due(self, selector: Selector, run: Run, pace: Pace | None) -> float:
+        """Send the due requests on idle connections. Returns how long the next poll may wait."""
+        selector.look_at_clock()
+        now = run.now()
+        while self._free and self._sent < run.plan.records_max:
+            if pace is None:
+                due_at = now
+            else:
+                while not self._due_count:
+                    self._due_at = pace.due_at
+                    self._due_count = pace.take()
+                assert self._due_at is not None
+                if self._due_at > now:
+                    return min(self._due_at - now, CHECK_SECONDS)
+                due_at = self._due_at
+                self._due_count -= 1
+            channel = self._free.popleft()
+            self._sent += 1
+            self._pending[channel] = due_at
+            selector.send(channel, self._frame)
+        return CHECK_SECONDS
+
+    async def _poll(self, selector: Selector, run: Run, seconds_max: float) -> None:
+        result = await selector.poll(seconds_max=seconds_max)
+        self._check(result.disconnected)
+        now = run.now()
+        tally = run.tally
+        for channel, response in result.completed_receives:
+            if response != self._payload:
+                raise TrionetError(f"{self._echo.target}: a response differs from its request")
+            tally.took(now - self._pending.pop(channel))
+            self._free.append(channel)
+        if result.completed_receives:
+            responses = len(result.completed_receives)
+            tally.count(responses, responses * len(self._payload), now)
+
+    def _check(self, disconnected: list[Channel]) -> None:
+        for channel in disconnected:
+            raise DisconnectedError(f"{self._echo.target}: {_why(channel)}")
+
+
+def _why(channel: Channel) -> str:
+    assert channel.close_reason is not None
+    return channel.close_detail or channel.close_reason.value
+
+
+@contextmanager
+def _closing(selector: Selector) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        selector.close_all(CloseReason.LOCAL_CLOSE)

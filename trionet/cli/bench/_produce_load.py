@@ -1,0 +1,170 @@
+"""Load of ``trionet bench produce``: as fast as the producer accepts records, or at a rate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import attrs
+import trio
+
+from trionet.client.producer import Acknowledgement, Producer, open_producer
+from trionet.errors import CallTimedOutError, TrionetError
+from trionet.net._network import SYSTEM, Network
+
+from ._acknowledgements import Acknowledgements
+from ._pace import Pace
+from ._payloads import Payloads
+from ._result import Result
+from ._run import Run
+
+#: Limits of a batch of records enqueued at once without a rate: less than a millisecond's worth.
+GROUP_RECORDS: Final = 500
+GROUP_BYTES: Final = 256 * 1024
+#: Time limit for the topic's metadata. Short, because the address may be mistyped.
+REACH_SECONDS: Final = 10.0
+
+
+@attrs.frozen(kw_only=True)
+class Target:
+    """Where to write.
+
+    Attributes:
+        servers: ``bootstrap.servers``.
+        settings: producer settings by Kafka's keys.
+        topic: its name.
+        partition: its number; None for all.
+    """
+
+    servers: str
+    settings: dict[str, str]
+    topic: str
+    partition: int | None = None
+
+
+class ProduceLoad:
+    """Sends records through a producer and times each until it is acknowledged.
+
+    Args:
+        target: where to write.
+        payloads: the values.
+        warmup: number of records to write before measuring.
+        with_metrics: include the producer's metrics in the result.
+        network: opens the connections.
+    """
+
+    def __init__(
+        self,
+        target: Target,
+        payloads: Payloads,
+        warmup: int = 0,
+        *,
+        with_metrics: bool = False,
+        network: Network = SYSTEM,
+    ) -> None:
+        self._network = network
+        self._target = target
+        self._payloads = payloads
+        self._group = max(1, min(GROUP_RECORDS, GROUP_BYTES // payloads.mean_bytes))
+        self._warmup = warmup
+        self._with_metrics = with_metrics
+        self._acknowledgements: Acknowledgements | None = None
+
+    async def run(self, run: Run) -> Result:
+        """Write as many records as the plan requires.
+
+        Raises:
+            CallTimedOutError: no metadata for the topic could be fetched.
+            TrionetError: a record is rejected, or the producer has failed.
+        """
+        target = self._target
+        clock = run.now
+
+        def on_acknowledgement(batch: Acknowledgement) -> None:
+            if self._acknowledgements is not None:
+                error = "" if batch.error is None else str(batch.error) or repr(batch.error)
+                self._acknowledgements.acknowledged(batch.partition, batch.records, clock(), error)
+
+        async with open_producer(
+            target.servers,
+            target.settings,
+            network=self._network,
+            on_acknowledgement=on_acknowledgement,
+        ) as producer:
+            await self._reach(producer)
+            await self._warm_up(producer, run)
+            self._acknowledgements = Acknowledgements(run.begin())
+            await self._load(producer, run, self._acknowledgements)
+            await producer.flush()
+            metrics = dict(producer.statistics()) if self._with_metrics else None
+        return Result(
+            command="produce",
+            target=target.topic,
+            things="records",
+            latency="from when a record is due until it is acknowledged",
+            tally=run.tally,
+            metrics=metrics,
+        )
+
+    async def _reach(self, producer: Producer) -> None:
+        with trio.move_on_after(REACH_SECONDS) as late:
+            await producer.key_partitions(self._target.topic)
+        if late.cancelled_caught:
+            raise CallTimedOutError(
+                f"no metadata for topic {self._target.topic} from {self._target.servers} within"
+                f" {REACH_SECONDS:g} s: "
+                + (producer.connection_problem() or "check the address (--brokers)")
+            )
+
+    async def _warm_up(self, producer: Producer, run: Run) -> None:
+        left = self._warmup
+        while left and not run.stopping.is_set():
+            count = min(left, self._group)
+            values, _ = self._payloads.take(count)
+            await producer.enqueue_batch(self._target.topic, values, partition=self._partition)
+            left -= count
+        await producer.flush()
+
+    @property
+    def _partition(self) -> int | None:
+        return self._target.partition
+
+    async def _load(self, producer: Producer, run: Run, waiting: Acknowledgements) -> None:
+        next_group = self._paced(run) if run.plan.rate else self._at_once(run)
+        done = 0
+        await trio.lowlevel.checkpoint()
+        while not run.is_over(done):
+            count, began = next_group()
+            if began > run.now():
+                await run.wait_until(began)
+                if run.is_over(done):
+                    break
+            count = int(min(count, run.plan.records_max - done))
+            values, size = self._payloads.take(count)
+            try:
+                deliveries = await producer.enqueue_batch(
+                    self._target.topic, values, partition=self._partition
+                )
+            except TrionetError as error:
+                waiting.tally.fail(count, str(error), run.now())
+                return
+            done += count
+            for outcome, _, records in deliveries.spans():
+                share = size * records // count
+                waiting.sent(outcome.topic_partition.partition, records, share, began)
+                size -= share
+                count -= records
+
+    def _at_once(self, run: Run) -> Callable[[], tuple[int, float]]:
+        return lambda: (self._group, run.now())
+
+    def _paced(self, run: Run) -> Callable[[], tuple[int, float]]:
+        pace = Pace(run.plan.rate, run.tally.began)
+
+        def next_group() -> tuple[int, float]:
+            while True:
+                due_at = pace.due_at
+                if count := pace.take():
+                    return count, due_at
+
+        return next_group

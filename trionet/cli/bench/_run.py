@@ -1,0 +1,119 @@
+"""What all runs share: clock, end, signals, and progress lines."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import trio
+
+from trionet._util._single_error import raise_single_error
+
+from ._plan import Plan
+from ._result import Result, progress
+from ._tally import Tally
+
+#: Base of the exit status after a signal, as in shells.
+SIGNAL_STATUS = 128
+
+
+class Run:
+    """One run. A signal ends it early, with the results so far.
+
+    Args:
+        things: what is counted.
+        plan: when it ends.
+        interval: seconds between progress lines; 0 for none.
+
+    Attributes:
+        tally: the counts.
+        stopping: set by the first signal.
+        signal: its number; 0 for none.
+    """
+
+    def __init__(self, things: str, plan: Plan, interval: float) -> None:
+        self.plan = plan
+        self.now = trio.lowlevel.current_clock().current_time
+        self.tally = Tally(self.now())
+        self.stopping = trio.Event()
+        self.signal = 0
+        self._things = things
+        self._interval = interval
+        self._has_begun = trio.Event()
+
+    def begin(self) -> Tally:
+        """Start measuring, with a new tally."""
+        self.tally = Tally(self.now())
+        self._has_begun.set()
+        return self.tally
+
+    def is_over(self, done: int) -> bool:
+        """Whether the run ends, with ``done`` records processed."""
+        return done >= self.plan.records_max or self.now() >= self.ends_at or self.stopping.is_set()
+
+    @property
+    def ends_at(self) -> float:
+        """The latest end of the run."""
+        return self.tally.began + self.plan.seconds_max
+
+    async def wait_until(self, at: float) -> None:
+        """Wait until a time or the end of the run."""
+        with trio.move_on_at(min(at, self.ends_at)):
+            await self.stopping.wait()
+
+    async def watch(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
+        """End the run on the first signal; cancel it on a second one, or before measuring."""
+        async for number in signals:
+            is_first = not self.signal
+            self.signal = self.signal or number
+            if not is_first or not self._has_begun.is_set():
+                scope.cancel(reason="a second signal, or one before there is a result")
+                return
+            self.stopping.set()
+
+    async def report_progress(self) -> None:
+        """Print a progress line at each interval; on a terminal it replaces the previous one."""
+        await self._has_begun.wait()
+        second = 0
+        while self._interval:
+            second += 1
+            await trio.sleep_until(self.tally.began + second * self._interval)
+            shown = progress(
+                self._things,
+                round(second * self._interval),
+                self.tally.take_window(),
+                self._interval,
+                is_unicode=is_unicode(sys.stderr.encoding),
+            )
+            _show(shown)
+
+
+async def run_load(run: Run, work: Callable[[Run], Awaitable[Result]]) -> Result | None:
+    """Do the work of a run. Returns None if it was cancelled before it had a result."""
+    result: Result | None = None
+    with (
+        raise_single_error(),
+        trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals,
+    ):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run.watch, signals, nursery.cancel_scope)
+            nursery.start_soon(run.report_progress)
+            result = await work(run)
+            nursery.cancel_scope.cancel(reason="the run is over")
+    _show("", is_last=True)
+    return result
+
+
+def is_unicode(encoding: str | None) -> bool:
+    """Whether the encoding can represent bars and Greek letters."""
+    return (encoding or "").lower().replace("-", "").startswith("utf")
+
+
+def _show(line: str, *, is_last: bool = False) -> None:
+    on_terminal = sys.stderr.isatty() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
+    if on_terminal:
+        print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+    elif not is_last:
+        print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,88 @@
+"""Counts of a run: records, bytes, latencies. Pure."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import attrs
+
+from trionet.metrics._histogram import Histogram
+
+MICROSECONDS: Final = 1_000_000
+
+
+@attrs.define
+class Window:
+    """Counts since the last progress line."""
+
+    records: int = 0
+    bytes: int = 0
+    total_us: int = 0
+    max_us: int = 0
+
+
+@attrs.define
+class Tally:
+    """Counts of a run so far.
+
+    Attributes:
+        began: start time in seconds.
+        last: time of the last count.
+        records: number of completed records.
+        bytes: size of their keys and values.
+        failed: number of failed records.
+        failure: reason of the first failure.
+        total_us: sum of all latencies.
+        histogram: latencies in microseconds.
+        window: counts since :meth:`take_window`.
+    """
+
+    began: float
+    last: float = attrs.field(init=False)
+    records: int = 0
+    bytes: int = 0
+    failed: int = 0
+    failure: str = ""
+    total_us: int = 0
+    histogram: Histogram = attrs.field(factory=Histogram)
+    window: Window = attrs.field(factory=Window)
+
+    def __attrs_post_init__(self) -> None:
+        self.last = self.began
+
+    def count(self, records: int, bytes: int, now: float) -> None:
+        """Count completed records."""
+        self.records += records
+        self.bytes += bytes
+        self.window.records += records
+        self.window.bytes += bytes
+        self.last = now
+
+    def took(self, seconds: float, records: int = 1) -> None:
+        """Record the latency of records."""
+        value = max(0, round(seconds * MICROSECONDS))
+        self.histogram.add(value, records)
+        self.total_us += value * records
+        self.window.total_us += value * records
+        self.window.max_us = max(self.window.max_us, value)
+
+    def fail(self, records: int, why: str, now: float) -> None:
+        """Count failed records."""
+        self.failed += records
+        self.failure = self.failure or why
+        self.last = now
+
+    def take_window(self) -> Window:
+        """Return the counts since the last call, and start a new window."""
+        window, self.window = self.window, Window()
+        return window
+
+    @property
+    def seconds(self) -> float:
+        """Time from the start to the last count."""
+        return self.last - self.began
+
+    @property
+    def mean_us(self) -> float:
+        """Mean latency; 0 without any."""
+        return self.total_us / self.histogram.count if self.histogram.count else 0.0

@@ -1,0 +1,230 @@
+"""Run ``trionet broker``: read the settings, then serve, or edit a stopped broker's data."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import getpass
+import logging
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+import trio
+
+from ..._util._single_error import raise_single_error
+from ...broker.config._broker_config import BrokerConfig
+from ...broker.config._dynamic_config_store import reset_altered
+from ...broker.config._properties import read_properties
+from ...broker.run._broker import Broker, open_broker
+from ...broker.security._scram_credentials import add_scram_user
+from ...errors import ConfigError, TrionetError
+from ...net.sasl._scram import HASHES
+from ..arguments._secret_files import first_line_of
+from ..clients._connection import DEFAULT_SERVERS
+
+# Keys of TLS and SASL, except those that apply only to the metrics listener.
+_SECURITY_KEY = re.compile(
+    r"(?:listener\.name\.(?!metrics\.)[^.]+\.(?:[^.]+\.)?)?(?:ssl|sasl)\.", re.IGNORECASE
+)
+Show = Callable[[Broker], Awaitable[object]]
+"""Shows a broker until the user asks to stop it."""
+
+# A stand-alone broker keeps Kafka's behaviour where open_broker by itself trades it for speed.
+_DEFAULTS = {"auto.create.topics.ready.at.once": False, "group.initial.rebalance.delay.ms": 3000}
+
+
+def run_broker(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit status.
+
+    0 stopped, 1 could not start, 2 invalid settings, 3 not all data could be flushed to disk.
+    """
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=arguments.log_level.upper(),
+        format="%(asctime)s %(levelname)s %(message)s",
+    )
+    try:
+        settings = _settings(arguments)
+        show = _dashboard(arguments)
+    except (TrionetError, ValueError) as error:
+        print(f"trionet broker: {error}", file=sys.stderr)
+        return 2
+    _raise_descriptor_limit()
+    try:
+        if arguments.add_scram is not None:
+            _add_scram(arguments, settings)
+        elif arguments.reset_altered_settings:
+            _reset_altered(settings)
+        else:
+            stop_failed = trio.run(_serve, settings, arguments.brokers, show)
+            return 3 if stop_failed else 0
+    except TrionetError as error:  # before OSError: timeout errors are both
+        print(f"trionet broker: {error}", file=sys.stderr)
+        return 2 if isinstance(error, ValueError) else 1
+    except OSError as error:
+        print(f"trionet broker: {_sentence(error)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _dashboard(arguments: argparse.Namespace) -> Show | None:
+    """Return the dashboard if ``--dashboard`` was given.
+
+    Raises:
+        ConfigError: there is no terminal, or no broker will run.
+    """
+    if not arguments.dashboard:
+        return None
+    if arguments.add_scram is not None or arguments.reset_altered_settings:
+        raise ConfigError(
+            "--dashboard needs a running broker; leave out --add-scram and --reset-altered-settings"
+        )
+    # Imported here so that a broker without a dashboard does not load rich.
+    from ._dashboard import BrokerDashboard
+
+    return BrokerDashboard(logging.getLogger().level)
+
+
+def _sentence(error: OSError) -> str:
+    """Format a system error without its number, with the file it concerns."""
+    about = f": {error.filename}" if error.filename else ""
+    return f"{error.strerror or error}{about}"
+
+
+def _settings(arguments: argparse.Namespace) -> dict[str, object]:
+    settings: dict[str, object] = {}
+    if arguments.config is not None:
+        settings.update(read_properties(arguments.config))
+    for text in arguments.set:
+        key, separator, value = text.partition("=")
+        if not separator or not key:
+            raise ValueError(f"--set {text}: must have the form KEY=VALUE")
+        settings[key.strip()] = value.strip()
+    if arguments.listen is not None:
+        settings["listeners"] = _listener(arguments.listen, settings)
+    if arguments.password_file is not None and arguments.add_scram is None:
+        raise ValueError("--password-file belongs to --add-scram NAME")
+    settings.setdefault("listeners", f"PLAINTEXT://{DEFAULT_SERVERS}")
+    if arguments.memory:
+        settings.pop("log.dirs", None)
+        settings.pop("log.dir", None)
+    elif arguments.data is not None:
+        settings.pop("log.dir", None)
+        settings["log.dirs"] = arguments.data
+    return settings
+
+
+def _listener(text: str, settings: dict[str, object]) -> str:
+    """Return the listener of ``--listen``, which replaces those in the settings."""
+    protocol, _, address = text.rpartition("://")
+    _, colon, port = address.rpartition(":")
+    if not colon or not port.isdigit():
+        raise ValueError(
+            f"--listen {text}: must have the form HOST:PORT, as in {DEFAULT_SERVERS}; [::1]:9092 "
+            "for IPv6; port 0 picks a free one; SSL://HOST:PORT for another protocol"
+        )
+    if protocol:
+        return text
+    # A configuration with TLS or SASL must not lose it silently through an option.
+    security_key = next(filter(_SECURITY_KEY.match, settings), None)
+    if security_key is not None:
+        raise ValueError(
+            f"--listen {text} would listen without TLS or SASL, but {security_key} is set; name "
+            f"the protocol, as in SSL://{text}, or PLAINTEXT://{text} if that is intended"
+        )
+    return f"PLAINTEXT://{text}"
+
+
+def _folder(option: str, settings: dict[str, object]) -> str:
+    folder = BrokerConfig.from_settings(settings).log_dir
+    if folder is None:
+        raise ConfigError(f"{option} needs the broker's data folder: --data DIR")
+    return folder
+
+
+def _reset_altered(settings: dict[str, object]) -> None:
+    removed = trio.run(reset_altered, _folder("--reset-altered-settings", settings))
+    for each in removed:
+        print(f"trionet broker: reset: {each}")
+    if not removed:
+        print("trionet broker: no altered settings to reset")
+
+
+def _add_scram(arguments: argparse.Namespace, settings: dict[str, object]) -> None:
+    folder = _folder("--add-scram", settings)
+    name = arguments.add_scram
+    try:
+        password = _read_password(name, arguments.password_file)
+    except UnicodeDecodeError:
+        raise ConfigError(f"the password of {name!r} is not valid UTF-8") from None
+    trio.run(add_scram_user, folder, name, password.rstrip("\r\n"))
+    print(f"trionet broker: {name} may log in with {', '.join(HASHES)}")
+
+
+def _read_password(name: str, path: str | None) -> str:
+    """Read the first line of a file or of standard input, prompting on a terminal."""
+    if path is not None:
+        return first_line_of(path)
+    if sys.stdin.isatty():
+        return getpass.getpass(f"password of {name}: ")
+    return sys.stdin.readline()
+
+
+async def _serve(settings: dict[str, object], brokers: int, show: Show | None) -> bool:
+    """Serve until a signal. Returns whether some data could not be flushed to disk."""
+    stop_failed = False
+    with (
+        raise_single_error(),
+        trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals,
+    ):
+        async with trio.open_nursery() as nursery:
+            ready, stop = trio.Event(), trio.Event()
+            nursery.start_soon(_watch_signals, signals, ready, stop, nursery.cancel_scope)
+            async with open_broker({**_DEFAULTS, **settings}, brokers=brokers) as broker:
+                # A broker cancelled at the end of its start must not report itself ready.
+                await trio.lowlevel.checkpoint_if_cancelled()
+                # The broker owns this process, so the objects that exist now live as long as it
+                # does. Scanning them in a full collection would block the loop for 30 ms with
+                # 10,000 partitions.
+                gc.freeze()
+                ready.set()
+                _report(broker)
+                await (stop.wait() if show is None else show(broker))
+            stop_failed = broker.stop_failed
+            nursery.cancel_scope.cancel(reason="the broker has stopped")
+    return stop_failed
+
+
+async def _watch_signals(
+    signals: AsyncIterator[int], ready: trio.Event, stop: trio.Event, scope: trio.CancelScope
+) -> None:
+    """Stop gracefully on the first signal once ready; cancel at once on any other."""
+    log = logging.getLogger("trionet.broker")
+    async for number in signals:
+        log.info("%s: stopping", signal.Signals(number).name)
+        if stop.is_set() or not ready.is_set():
+            scope.cancel(reason="a second signal, or one while the broker starts")
+            return
+        stop.set()
+
+
+def _report(broker: Broker) -> None:
+    addresses = ",".join(
+        str(endpoint) for node in broker.node_ids for endpoint in broker.endpoints_of(node)
+    )
+    print(f"trionet broker ready: {addresses}", flush=True)
+
+
+def _raise_descriptor_limit() -> None:
+    """Raise the descriptor limit to its hard limit, as Java does: connections and segments."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    except (ValueError, OSError):
+        pass  # keep the current limit; the acceptor logs when it is reached

@@ -1,0 +1,321 @@
+"""Connection options of client commands, and the client settings they resolve to.
+
+Sources override each other in this order: defaults, the file of ``--config``, the environment,
+options.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from trionet.errors import ConfigError
+
+from ..terminal._output import single_line
+
+if TYPE_CHECKING:
+    from trionet.client.config._keys import ClientKeys
+
+DEFAULT_SERVERS: Final = "127.0.0.1:9092"
+DEFAULT_PORT: Final = 9092
+#: ``TRIONET_SASL_USERNAME`` sets ``sasl.username``.
+PREFIX: Final = "TRIONET_"
+#: Default of ``--config``.
+FILE_VARIABLE: Final = "TRIONET_CONFIG"
+# Variables with our prefix that are not client settings.
+_OTHER_VARIABLES: Final = re.compile(r"TRIONET_(?:CONFIG|PURE|TEST_.*)")
+
+SERVERS: Final = "bootstrap.servers"
+CONTROLLERS: Final = "bootstrap.controllers"
+
+# librdkafka keys whose unit differs from that of the closest Kafka key.
+_OTHER_UNIT: Final = frozenset(
+    {"batch.num.messages", "queue.buffering.max.kbytes", "queue.buffering.max.messages"}
+)
+# librdkafka keys without an effect here: logged and ignored, so that its files can be shared.
+_LIBRDKAFKA_ONLY: Final = frozenset(
+    {
+        "api.version.fallback.ms",
+        "api.version.request",
+        "api.version.request.timeout.ms",
+        "broker.address.family",
+        "broker.version.fallback",
+        "builtin.features",
+        "debug",
+        "enable.auto.offset.store",
+        "enable.partition.eof",
+        "log.connection.close",
+        "log_level",
+        "queued.max.messages.kbytes",
+        "queued.min.messages",
+        "socket.keepalive.enable",
+        "socket.max.fails",
+        "socket.nagle.disable",
+        "statistics.interval.ms",
+        "topic.metadata.propagation.max.ms",
+        "topic.metadata.refresh.fast.interval.ms",
+        "topic.metadata.refresh.sparse",
+    }
+)
+# librdkafka values that have another name in Kafka.
+_KAFKA_VALUE: Final[Mapping[tuple[str, str], str]] = {
+    ("auto.offset.reset", "smallest"): "earliest",
+    ("auto.offset.reset", "beginning"): "earliest",
+    ("auto.offset.reset", "largest"): "latest",
+    ("auto.offset.reset", "end"): "latest",
+    ("auto.offset.reset", "error"): "none",
+    ("ssl.endpoint.identification.algorithm", "none"): "",
+}
+
+logger = logging.getLogger("trionet.cli")
+
+
+class Setting(NamedTuple):
+    """A setting and its origin.
+
+    Attributes:
+        key: Kafka's dotted key.
+        value: as written.
+        origin: where it was set: ``client.properties``, ``TRIONET_ACKS``, ``-X``.
+    """
+
+    key: str
+    value: str
+    origin: str
+
+
+def add_connection_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options common to all commands that connect to a cluster."""
+    group = parser.add_argument_group("connection")
+    group.add_argument(
+        "-b",
+        "--brokers",
+        "--bootstrap-servers",
+        "--bootstrap-server",
+        dest="brokers",
+        metavar="HOST[:PORT],...",
+        help=f"bootstrap brokers (default: TRIONET_BOOTSTRAP_SERVERS or {DEFAULT_SERVERS}; "
+        f"default port: {DEFAULT_PORT})",
+    )
+    group.add_argument(
+        "-X",
+        dest="properties",
+        metavar="KEY=VALUE",
+        action="append",
+        default=[],
+        help="a Kafka client setting, such as security.protocol=SSL; may be repeated",
+    )
+    group.add_argument(
+        "-F",
+        "--config",
+        dest="config",
+        metavar="FILE",
+        help=f"a client.properties file (default: {FILE_VARIABLE}); environment variables such as "
+        "TRIONET_SASL_PASSWORD override it, and -X overrides both",
+    )
+    group.add_argument(
+        "--log-level",
+        default="warning",
+        choices=["debug", "info", "warning", "error"],
+        help="lowest level the client logs on standard error (default: warning)",
+    )
+
+
+def client_settings(
+    arguments: argparse.Namespace, keys: ClientKeys | None = None
+) -> dict[str, str]:
+    """Return the settings of a client by Kafka's keys, for ``open_producer`` and its siblings.
+
+    Args:
+        arguments: parsed with :func:`add_connection_arguments`.
+        keys: the keys of this kind of client; by default those of an admin client.
+
+    Returns:
+        The settings, as text. Contains ``bootstrap.servers``, unless ``bootstrap.controllers``
+        replaces it.
+
+    Raises:
+        ConfigError: a file cannot be read, a key is unknown or a value not allowed; the message
+            names the origin.
+    """
+    return {each.key: each.value for each in resolve_settings(arguments, keys).values()}
+
+
+def resolve_settings(
+    arguments: argparse.Namespace,
+    keys: ClientKeys | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> dict[str, Setting]:
+    """Return what :func:`client_settings` does, each setting with its origin.
+
+    Args:
+        arguments: as for :func:`client_settings`.
+        keys: as for :func:`client_settings`.
+        environment: by default that of the process.
+    """
+    if keys is None:
+        from trionet.client.config._keys import ADMIN_KEYS
+
+        keys = ADMIN_KEYS
+    variables = os.environ if environment is None else environment
+    found: dict[str, Setting] = {}
+    for setting, is_shared in _layers(arguments, variables):
+        if each := _known(setting, keys, is_shared=is_shared):
+            found[each.key] = each
+    if SERVERS in found:
+        each = found[SERVERS]
+        found[SERVERS] = each._replace(value=with_ports(each.value))
+    elif CONTROLLERS not in found:
+        found[SERVERS] = Setting(SERVERS, DEFAULT_SERVERS, "default")
+    return found
+
+
+@contextmanager
+def logging_to_stderr(arguments: argparse.Namespace) -> Iterator[None]:
+    """Send the package's log to standard error, each warning once.
+
+    The last message is kept in ``arguments.last_logged``, so that the error that ends the command
+    is not printed a second time.
+    """
+    seen: set[str] = set()
+
+    def is_new(record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        is_new = text not in seen or record.levelno < logging.WARNING
+        seen.add(text)
+        if is_new:
+            arguments.last_logged = text
+        return is_new
+
+    log = logging.getLogger("trionet")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_OneLine(f"{arguments.prog}: %(message)s"))
+    handler.addFilter(is_new)
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(arguments.log_level.upper())
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        log.removeHandler(handler)
+
+
+class _OneLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return single_line(super().format(record))
+
+
+def with_ports(servers: str) -> str:
+    """Add Kafka's default port to those of ``bootstrap.servers`` that have none."""
+    texts = [text.strip() for text in servers.split(",")]
+    return ",".join(
+        f"{text}:{DEFAULT_PORT}" if re.fullmatch(r"[^:\[\]]+|\[[^\]]*\]", text) else text
+        for text in texts
+    )
+
+
+def key_value(text: str, option: str) -> tuple[str, str]:
+    """Split ``KEY=VALUE``.
+
+    Raises:
+        ConfigError: the text does not have this form; the message names the option.
+    """
+    key, separator, value = text.partition("=")
+    if not separator or not key.strip():
+        raise ConfigError(f"{option} {text}: must have the form KEY=VALUE")
+    return key.strip(), value.strip()
+
+
+def _layers(
+    arguments: argparse.Namespace, variables: Mapping[str, str]
+) -> Iterator[tuple[Setting, bool]]:
+    """Yield settings, lowest precedence first, and whether other clients may share their source."""
+    path = arguments.config or variables.get(FILE_VARIABLE)
+    if path:
+        from trionet.broker.config._properties import read_properties
+
+        for key, value in read_properties(path).items():
+            yield Setting(key, value, path), True
+    yield from ((setting, True) for setting in _of_environment(variables))
+    for text in arguments.properties:
+        yield Setting(*key_value(text, "-X"), "-X"), False
+    if arguments.brokers is not None:
+        yield Setting(SERVERS, arguments.brokers, "--brokers"), False
+
+
+def _of_environment(variables: Mapping[str, str]) -> Iterator[Setting]:
+    for name, value in variables.items():
+        if name.startswith(PREFIX) and not _OTHER_VARIABLES.fullmatch(name):
+            yield Setting(name.removeprefix(PREFIX).lower().replace("_", "."), value, name)
+
+
+def _known(setting: Setting, keys: ClientKeys, *, is_shared: bool) -> Setting | None:
+    """Return the setting under Kafka's key, or None if it does not apply to this kind of client.
+
+    Files and the environment serve clients of all kinds; an option is meant for this one.
+    """
+    from trionet.client.config._keys import CLIENTS
+
+    key = _kafka_key(setting.key)
+    is_client_key = any(each.has(key) for each in CLIENTS)
+    if is_shared and is_client_key and not keys.has(key):
+        return None
+    try:
+        found = kafka_setting(setting, keys)
+    except ConfigError as error:
+        # Other programs may use variables with our prefix.
+        if not is_client_key and setting.origin.startswith(PREFIX):
+            logger.warning("ignoring %s: %s", setting.origin, error)
+            return None
+        raise ConfigError(f"{setting.origin}: {error}") from error
+    if found is None:
+        logger.info("%s: %s has no effect here", setting.origin, setting.key)
+    return found
+
+
+def kafka_setting(setting: Setting, keys: ClientKeys) -> Setting | None:
+    """Translate a setting that may be librdkafka's to Kafka's key and value, and validate it.
+
+    Args:
+        setting: as given.
+        keys: the keys of the kind of client it is for.
+
+    Returns:
+        None for a librdkafka setting that has no effect here.
+
+    Raises:
+        ConfigError: this client has no such key, or the value is not allowed.
+    """
+    from trionet.client.config._client_config import read_config
+
+    if setting.key in _LIBRDKAFKA_ONLY:
+        return None
+    key = _kafka_key(setting.key)
+    word = setting.value.strip().lower()
+    if (key, word) == ("enable.ssl.certificate.verification", "true"):
+        return None
+    value = _KAFKA_VALUE.get((key, word), setting.value)
+    read_config(keys, {key: value}, {})
+    return Setting(key, value, setting.origin)
+
+
+def _kafka_key(key: str) -> str:
+    """Return Kafka's name for a key that may be librdkafka's."""
+    from trionet.client.config._keys import CLIENTS
+    from trionet.client.config._librdkafka_names import KAFKAS_NAME
+
+    name = KAFKAS_NAME.get(key, key)
+    is_same = key not in _OTHER_UNIT and any(each.has(name) for each in CLIENTS)
+    return name if is_same else key
+
+
+def split_names(texts: Iterable[str]) -> list[str]:
+    """Return the names of a repeatable option whose values may be comma-separated."""
+    return [name for text in texts for each in text.split(",") if (name := each.strip())]

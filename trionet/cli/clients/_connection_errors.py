@@ -1,0 +1,42 @@
+"""Timeout errors of commands that say what the client knows about its connections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from trionet.errors import CallTimedOutError
+
+if TYPE_CHECKING:
+    from trionet.client.metrics._statistics import ClientStatistics
+
+
+class Client(Protocol):
+    """An open producer, consumer or admin client."""
+
+    def connection_problem(self) -> str: ...
+
+    def statistics(self) -> ClientStatistics: ...
+
+
+def is_connected(client: Client) -> bool:
+    """Whether a broker has responded and no known broker is unreachable."""
+    return client.statistics()["response-total"] > 0 and not client.connection_problem()
+
+
+def timeout_error(
+    servers: str, seconds: float, client: Client, *, option: str
+) -> CallTimedOutError:
+    """Return the error of a command that timed out, with the reason as far as it is known.
+
+    Args:
+        servers: the bootstrap servers.
+        seconds: how long the command waited.
+        client: the client that waited.
+        option: the option that raises the limit.
+    """
+    why = client.connection_problem()
+    if not why and is_connected(client):
+        why = f"{servers} responded before but hangs now, or a leader cannot be reached"
+    elif not why:
+        why = f"{servers} has not responded"
+    return CallTimedOutError(f"timed out after {seconds:g} s: {why}; raise the limit with {option}")

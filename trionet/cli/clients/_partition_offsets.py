@@ -1,0 +1,64 @@
+"""Start and end offsets of partitions, and offsets at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.admin._admin import Admin
+from trionet.client.admin.topics._partitions import ListedOffset, OffsetSpec
+from trionet.errors import TrionetError
+
+Limits = dict[TopicPartition, tuple[int | None, int | None]]
+"""Log start offset and end offset of each partition, None where unknown."""
+
+
+async def start_and_end(
+    admin: Admin, partitions: Iterable[TopicPartition], *, read_committed: bool = False
+) -> tuple[Limits, list[TrionetError]]:
+    """Return the start and end offsets of partitions, and the errors of those that failed.
+
+    Args:
+        admin: the client to use.
+        partitions: the partitions to look up.
+        read_committed: use the last stable offset as the end.
+
+    Raises:
+        TrionetError: the request as a whole failed.
+    """
+    keys = list(partitions)
+    starts = await admin.list_offsets(dict.fromkeys(keys, OffsetSpec.EARLIEST))
+    ends = await admin.list_offsets(
+        dict.fromkeys(keys, OffsetSpec.LATEST), read_committed=read_committed
+    )
+    # A partition that fails usually fails both lookups with the same error.
+    errors = {str(error): error for each in (starts, ends) for error in each.errors.values()}
+    found = {key: (_offset(starts[key]), _offset(ends[key])) for key in keys}
+    return found, list(errors.values())
+
+
+async def offsets_at(
+    admin: Admin, partitions: Iterable[TopicPartition], time: int
+) -> tuple[dict[TopicPartition, int], list[TrionetError]]:
+    """Return the first offset at or after a time in each partition, its end if there is none.
+
+    Args:
+        admin: the client to use.
+        partitions: the partitions to look up.
+        time: in milliseconds since 1970.
+
+    Raises:
+        TrionetError: the request as a whole failed.
+    """
+    keys = list(partitions)
+    found = await admin.list_offsets(dict.fromkeys(keys, time))
+    late = [
+        key for key, each in found.items() if isinstance(each, ListedOffset) and each.offset is None
+    ]
+    found.update(await admin.list_offsets(dict.fromkeys(late, OffsetSpec.LATEST)))
+    offsets = {key: offset for key in keys if (offset := _offset(found[key])) is not None}
+    return offsets, list(found.errors.values())
+
+
+def _offset(result: ListedOffset | TrionetError) -> int | None:
+    return result.offset if isinstance(result, ListedOffset) else None

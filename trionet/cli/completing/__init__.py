@@ -1,1 +1,0 @@
-"""Completion scripts for shells, generated from the parsers."""

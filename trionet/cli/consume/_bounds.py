@@ -1,0 +1,195 @@
+"""Start and end offsets of what is read of each partition."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import attrs
+import trio
+
+from trionet._util._counted import counted
+from trionet.client._topic_partition import TopicPartition
+from trionet.errors import ConfigError, TrionetError
+
+from ._ranges import From, Place, Span, offset_at
+
+if TYPE_CHECKING:
+    from trionet.client.consumer._consumer import Consumer
+    from trionet.client.consumer.records._record import ConsumerBatch
+
+
+class NoSuchTopicError(TrionetError):
+    """Raised when a topic or one of its partitions does not exist."""
+
+
+class Bounds(NamedTuple):
+    """Offsets of one partition.
+
+    Attributes:
+        start: the first offset to read; None for the committed offset of the group.
+        end: the offset to stop before; None for no end.
+        last: the end offset of the log.
+    """
+
+    start: int | None
+    end: int | None
+    last: int
+
+
+async def selected_partitions(
+    consumer: Consumer, topics: Sequence[str], numbers: Collection[int]
+) -> list[TopicPartition]:
+    """Return the partitions to read.
+
+    Args:
+        consumer: the client to use.
+        topics: the topics to read.
+        numbers: the partitions of each; empty for all.
+
+    Raises:
+        NoSuchTopicError: a topic or partition does not exist.
+    """
+    await trio.lowlevel.checkpoint()
+    found = []
+    for topic in topics:
+        existing = await consumer.partitions_of(topic)
+        if not existing:
+            raise NoSuchTopicError(f"topic {topic} does not exist")
+        if missing := set(numbers) - set(existing):
+            raise NoSuchTopicError(
+                f"partition {min(missing)} does not exist; topic {topic} has"
+                f" {counted(len(existing), 'partition')}"
+            )
+        selected = [each for each in existing if not numbers or each in numbers]
+        found += [TopicPartition(topic, each) for each in selected]
+    return found
+
+
+async def bounds(
+    consumer: Consumer, partitions: Sequence[TopicPartition], span: Span, *, stops: bool
+) -> dict[TopicPartition, Bounds]:
+    """Resolve the requested range to offsets.
+
+    Args:
+        consumer: the client to use.
+        partitions: the partitions to read.
+        span: the requested range.
+        stops: whether to stop at the current end of the logs at the latest.
+    """
+    firsts = await consumer.beginning_offsets(partitions)
+    lasts = await consumer.end_offsets(partitions)
+    end = Place(From.END) if span.end is None and stops else span.end
+    starts = await _offsets(consumer, span.start, firsts, lasts)
+    ends = await _offsets(consumer, end, firsts, lasts)
+    return {each: Bounds(starts.get(each), ends.get(each), lasts[each]) for each in partitions}
+
+
+async def _offsets(
+    consumer: Consumer,
+    place: Place | None,
+    firsts: dict[TopicPartition, int],
+    lasts: dict[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    """Return the offsets of a place; empty without a place, and for committed offsets."""
+    await trio.lowlevel.checkpoint()
+    if place is None or place.base is From.STORED:
+        return {}
+    at_times: dict[TopicPartition, int] = {}
+    if place.base is From.TIME:
+        found = await consumer.offsets_for_times(dict.fromkeys(firsts, place.number))
+        at_times = {each: at.offset for each, at in found.items() if at is not None}
+    return {
+        each: offset_at(place, first, lasts[each], at_times.get(each))
+        for each, first in firsts.items()
+    }
+
+
+def outside(span: Span, partition: TopicPartition, found: Bounds, first: int) -> str | None:
+    """Return a message if the requested offset is not in the log, otherwise None."""
+    requested = span.start.number
+    if span.start.base is not From.OFFSET or requested == found.start:
+        return None
+    return (
+        f"{partition.topic} [{partition.partition}]: offset {requested} is out of range ({first} "
+        f"to {found.last}); starting at {found.start}"
+    )
+
+
+@attrs.define
+class Ends:
+    """End offsets, and the partitions that have not reached theirs.
+
+    Attributes:
+        left: the end offset of each of those.
+    """
+
+    left: dict[TopicPartition, int]
+
+    @classmethod
+    def of(cls, found: dict[TopicPartition, Bounds]) -> Ends | None:
+        """Return the ends of partitions; None if reading has no end.
+
+        Partitions with nothing to read have reached theirs.
+        """
+        if all(each.end is None for each in found.values()):
+            return None
+        return cls(
+            {
+                partition: each.end
+                for partition, each in found.items()
+                if each.end is not None and (each.start is None or each.start < each.end)
+            }
+        )
+
+    def count(self, batch: ConsumerBatch) -> int:
+        """Return how many records of a batch precede the end, and note if it is reached."""
+        partition = batch.topic_partition
+        end = self.left.get(partition)
+        if end is None:
+            return 0
+        count = bisect_left(batch.offsets, end)
+        if count < len(batch) or batch.offsets[-1] + 1 >= end:
+            del self.left[partition]
+        return count
+
+    def look(self, position: Callable[[TopicPartition], int | None]) -> None:
+        """Note the ends reached by position: the last offsets may hold control records."""
+        for partition, end in list(self.left.items()):
+            at = position(partition)
+            if at is not None and at >= end:
+                del self.left[partition]
+
+
+def part(batch: ConsumerBatch, start: int, end: int) -> ConsumerBatch:
+    """Return a slice of a batch."""
+    if start == 0 and end >= len(batch):
+        return batch
+    return attrs.evolve(
+        batch,
+        offsets=batch.offsets[start:end],
+        timestamps=batch.timestamps[start:end],
+        keys=batch.keys[start:end],
+        values=batch.values[start:end],
+        headers=batch.headers[start:end],
+    )
+
+
+#: Where a group can start without committed offsets.
+_RESETS: Final = {From.BEGINNING: "earliest", From.END: "latest"}
+
+
+def reset_of(span: Span) -> str | None:
+    """Return ``auto.offset.reset`` for the requested range; None to leave it as it is.
+
+    Raises:
+        ConfigError: a group cannot start there.
+    """
+    start, end = span
+    if end is not None or start.number or start.base not in {*_RESETS, From.STORED}:
+        raise ConfigError(
+            "a group starts at its committed offsets, otherwise at the beginning or the end: with "
+            "-G, use -o beginning, -o end or -o stored"
+        )
+    return _RESETS.get(start.base)

@@ -1,0 +1,61 @@
+"""Format entries as JSON documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..messages._tree import Blob, Entry, Meant, Tree
+from ._bytes_shown import text_of, truncate
+
+
+def document(entry: Entry, bytes_shown: int | None) -> dict[str, Any]:
+    """Return an entry as a JSON document.
+
+    A number with a meaning is followed by it, as ``error_code`` by ``error_code_name``; bytes are
+    an object of their length and their ``text`` or ``hex``.
+
+    Args:
+        entry: the entry.
+        bytes_shown: most bytes shown of a value; None for all.
+    """
+    problem = entry.problem
+    return {
+        "number": entry.number,
+        "source": entry.source,
+        "offset": entry.offset,
+        "size": entry.size,
+        "kind": entry.kind,
+        **_value(entry.about, bytes_shown),
+        "header": _value(entry.header, bytes_shown),
+        "body": _value(entry.body, bytes_shown),
+        "problem": problem and {"offset": problem.offset, "text": problem.text},
+    }
+
+
+def _value(tree: Tree, bytes_shown: int | None) -> Any:
+    match tree:
+        case Meant():
+            return tree.value
+        case Blob():
+            return _blob(tree.data, bytes_shown)
+        case dict():
+            fields: dict[str, Any] = {}
+            for name, value in tree.items():
+                fields[name] = _value(value, bytes_shown)
+                if isinstance(value, Meant):
+                    fields[f"{name}_{value.kind}"] = value.meaning
+            return fields
+        case list():
+            return [_value(item, bytes_shown) for item in tree]
+        case _:
+            return tree
+
+
+def _blob(data: bytes, bytes_shown: int | None) -> dict[str, Any]:
+    shown = truncate(data, bytes_shown)
+    text = text_of(shown)
+    fields: dict[str, Any] = {"bytes": len(data)}
+    fields.update({"hex": shown.hex()} if text is None else {"text": text})
+    if len(shown) < len(data):
+        fields["cut"] = True
+    return fields

@@ -1,0 +1,71 @@
+"""``trionet groups delete-offsets``."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ..clients._admin import run_with_admin
+from ..clients._connection import add_connection_arguments
+from ..terminal._confirmation import add_confirmation_argument, confirmed
+from ..terminal._output import Table, add_format_arguments, print_message, write_results
+
+if TYPE_CHECKING:
+    from trionet.client.admin._admin import Admin
+
+    from ._reset_targets import Topics
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the command's arguments to ``parser``."""
+    parser.description = (
+        "Delete the committed offsets of a group for topics. No member may be subscribed to them."
+    )
+    parser.add_argument("group", metavar="GROUP", help="group name")
+    parser.add_argument(
+        "-t",
+        "--topics",
+        "--topic",
+        dest="topics",
+        action="append",
+        required=True,
+        metavar="TOPIC[:N,...]",
+        help="a topic, optionally with partitions; may be repeated",
+    )
+    add_confirmation_argument(parser)
+    add_format_arguments(parser)
+    add_connection_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit status: 0 all were deleted, 1 some were not."""
+    from ..arguments._topic_partitions import parse_topic
+
+    topics = [parse_topic(text) for text in arguments.topics]
+    return run_with_admin(arguments, partial(_delete, arguments, topics))
+
+
+async def _delete(arguments: argparse.Namespace, topics: Topics, admin: Admin) -> int:
+    from trionet.client._topic_partition import TopicPartition
+
+    from ._reset_targets import committed_by
+
+    committed = await committed_by(admin, arguments.group)
+    partitions = {
+        *(key for key in committed if (key.topic, None) in topics),
+        *(TopicPartition(topic, n) for topic, numbers in topics for n in numbers or ()),
+    }
+    if not partitions:
+        print_message(
+            arguments, f"group {arguments.group} has no committed offsets in these topics"
+        )
+        return 1
+    shown = ", ".join(map(str, sorted(partitions)))
+    if not confirmed(arguments, f"delete the offsets of group {arguments.group} for {shown}"):
+        return 1
+    results = await admin.delete_group_offsets(arguments.group, sorted(partitions))
+    rows = [(*key, committed.get(key)) for key, error in results.items() if error is None]
+    return write_results(
+        arguments, Table(("topic", "partition", "offset"), rows), results.errors.values()
+    )

@@ -1,0 +1,121 @@
+"""Lag of groups: committed offsets and assignments against the end offsets of partitions. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.admin.groups._group_descriptions import GroupDescription, GroupMember
+from trionet.client.admin.groups._group_offsets import CommittedOffset
+
+Limits = tuple[int | None, int | None]
+"""Log start offset and end offset of a partition; None where unknown."""
+
+
+class PartitionLag(NamedTuple):
+    """A partition with a committed offset of a group, or assigned to one of its members.
+
+    Attributes:
+        topic: its topic.
+        partition: its number.
+        offset: the committed offset; None if there is none.
+        start_offset: the log start offset.
+        end_offset: the end offset.
+        lag: number of unread offsets; None without a committed offset, as in Kafka's tool.
+        member: id of the member it is assigned to.
+        client_id: the member's client id.
+        host: the member's host.
+        metadata: the metadata committed with the offset.
+    """
+
+    topic: str
+    partition: int
+    offset: int | None
+    start_offset: int | None
+    end_offset: int | None
+    lag: int | None
+    member: str | None
+    client_id: str | None
+    host: str | None
+    metadata: str
+
+
+class TopicLag(NamedTuple):
+    """The partitions of a topic, summed up.
+
+    Attributes:
+        topic: the topic.
+        partitions: number of partitions with a committed offset or a member.
+        uncommitted: number of these without a committed offset.
+        lag: total lag.
+    """
+
+    topic: str
+    partitions: int
+    uncommitted: int
+    lag: int
+
+
+FIELDS: Final = PartitionLag._fields
+
+
+def partition_lags(
+    group: GroupDescription | None,
+    committed: Mapping[TopicPartition, CommittedOffset | None],
+    limits: Mapping[TopicPartition, Limits],
+) -> list[PartitionLag]:
+    """Return the lag of each partition of a group, sorted by topic and number.
+
+    Args:
+        group: for its members; None if unknown.
+        committed: its committed offsets.
+        limits: start and end offsets of the partitions.
+    """
+    owners = _owners(group.members if group is not None else ())
+    keys = sorted({*owners, *(key for key, each in committed.items() if each is not None)})
+    return [_lag(key, owners.get(key), committed.get(key), limits.get(key)) for key in keys]
+
+
+def topic_lags(partitions: Iterable[PartitionLag]) -> list[TopicLag]:
+    """Sum up partitions by topic."""
+    by_topic: dict[str, list[PartitionLag]] = {}
+    for each in partitions:
+        by_topic.setdefault(each.topic, []).append(each)
+    return [
+        TopicLag(topic, len(rows), sum(row.offset is None for row in rows), total_lag(rows))
+        for topic, rows in by_topic.items()
+    ]
+
+
+def total_lag(partitions: Iterable[PartitionLag]) -> int:
+    """Return the sum over all partitions whose lag is known."""
+    return sum(each.lag or 0 for each in partitions)
+
+
+def _owners(members: Sequence[GroupMember]) -> dict[TopicPartition, GroupMember]:
+    return {key: member for member in members for key in member.assignment}
+
+
+def _lag(
+    key: TopicPartition,
+    owner: GroupMember | None,
+    committed: CommittedOffset | None,
+    limits: Limits | None,
+) -> PartitionLag:
+    start, end = limits or (None, None)
+    offset = None if committed is None else committed.offset
+    # After a truncation, or if the topic was recreated, the log may end before the commit.
+    lag = None if offset is None or end is None else max(0, end - offset)
+    return PartitionLag(
+        key.topic,
+        key.partition,
+        offset,
+        start,
+        end,
+        lag,
+        None if owner is None else owner.id,
+        None if owner is None else owner.client_id,
+        None if owner is None else owner.client_host,
+        "" if committed is None else committed.metadata,
+    )

@@ -1,0 +1,52 @@
+"""Resolve a reset request to existing offsets. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from trionet.client._topic_partition import TopicPartition
+
+
+class Move(NamedTuple):
+    """A partition and the new committed offset of the group in it.
+
+    Attributes:
+        topic: its topic.
+        partition: its number.
+        before: the current committed offset; None if there is none.
+        offset: the new committed offset.
+        note: why it differs from the request; empty if it does not.
+    """
+
+    topic: str
+    partition: int
+    before: int | None
+    offset: int
+    note: str = ""
+
+
+def moves(
+    requested: Mapping[TopicPartition, int],
+    committed: Mapping[TopicPartition, int],
+    limits: Mapping[TopicPartition, tuple[int, int]],
+) -> list[Move]:
+    """Return the moves by topic and number, with offsets clamped to the range of the log.
+
+    (Kafka: ConsumerGroupCommand.checkOffsetsRange.)
+
+    Args:
+        requested: the requested offset of each partition.
+        committed: the current committed offsets.
+        limits: start and end offset of each partition.
+    """
+    found = []
+    for key in sorted(requested):
+        start, end = limits[key]
+        target = requested[key]
+        offset = min(max(target, start), end)
+        note = ""
+        if offset != target:
+            note = f"{target} is {'before the start' if target < start else 'after the end'}"
+        found.append(Move(*key, committed.get(key), offset, note))
+    return found

@@ -1,0 +1,294 @@
+"""Send records through a producer and account for the outcome of each."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import trio
+
+from trionet._util._counted import counted
+from trionet.client.producer.delivery._waiting import until_done
+from trionet.errors import ApiError, CallTimedOutError, RecordTooLargeError, TrionetError
+from trionet.net.tls._wall_clock import now_ms
+
+from ..clients._connection_errors import is_connected, timeout_error
+from ..records._columns import NO_TIMESTAMP, RecordColumns
+from ..records._splitting import InputError
+from ..terminal._pipes import write_all
+from ..terminal._progress import Progress
+
+if TYPE_CHECKING:
+    from trionet.client.consumer.records._record import ConsumerBatch
+    from trionet.client.producer._producer import Producer
+    from trionet.client.producer.delivery._deliveries import Deliveries
+
+#: Most failed records that are reported individually.
+REPORTED_MAX: Final = 10
+
+
+class _InFlight(NamedTuple):
+    """Records handed to the producer."""
+
+    topic: str
+    records: RecordColumns
+    deliveries: Deliveries
+
+
+class RecordSender:
+    """Sends records, reports those that fail, and prints those that were written.
+
+    Args:
+        producer: the producer to use.
+        topic: of records without their own; None if all must have one.
+        partition: of records without their own.
+        servers: bootstrap servers, for error messages.
+        timeout_seconds: time limit for a topic's metadata.
+        keeps_going: whether to continue after a record that failed.
+        report: prints a message.
+        progress: counts the records written.
+        written: formats acknowledged records; None for no output.
+        output: descriptor for that output.
+
+    Attributes:
+        failed: number of records that failed or whose outcome is unknown.
+        when_failed: called at the first of these, unless ``keeps_going``.
+    """
+
+    def __init__(
+        self,
+        producer: Producer,
+        *,
+        topic: str | None,
+        partition: int | None,
+        servers: str,
+        timeout_seconds: float,
+        keeps_going: bool,
+        report: Callable[[str], None],
+        progress: Progress,
+        written: Callable[[ConsumerBatch], bytes] | None = None,
+        output: int = 1,
+    ) -> None:
+        self._producer = producer
+        self._topic = topic
+        self._partition = partition
+        self._servers = servers
+        self._timeout_seconds = timeout_seconds
+        self._partitions: dict[str, int] = {}
+        self._keeps_going = keeps_going
+        self._report = report
+        self._progress = progress
+        self._in_flight: deque[_InFlight] = deque()
+        self._reported = 0
+        self._is_reporting = False
+        self._has_records = trio.Event()
+        self._all_done = trio.Event()
+        self.when_failed: Callable[[], object] = _nothing
+        self._written = written
+        self._output = output
+        self.failed = 0
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether to send more records."""
+        return self._keeps_going or not self.failed
+
+    @property
+    def in_flight(self) -> int:
+        """Number of records whose outcome is not known yet."""
+        return sum(len(each.deliveries) for each in self._in_flight)
+
+    async def look_up(self, topic: str) -> int:
+        """Return the number of partitions of a topic, cached.
+
+        Raises:
+            CallTimedOutError: no metadata arrived in time.
+            TrionetError: the topic name is invalid, or access is denied.
+        """
+        await trio.lowlevel.checkpoint()
+        if topic not in self._partitions:
+            with trio.move_on_after(self._timeout_seconds) as late:
+                self._partitions[topic] = await self._producer.key_partitions(topic)
+            if late.cancelled_caught:
+                if not is_connected(self._producer):
+                    raise timeout_error(
+                        self._servers, self._timeout_seconds, self._producer, option="-m"
+                    )
+                raise CallTimedOutError(
+                    f"no metadata for topic {topic} from {self._servers} within "
+                    f"{self._timeout_seconds:g} s: check the address (-b) and the topic name, or "
+                    "raise the limit with -m"
+                )
+        return self._partitions[topic]
+
+    async def send(self, records: RecordColumns) -> int:
+        """Hand records to the producer.
+
+        Returns:
+            The number of records accepted; the others were reported as failed.
+
+        Raises:
+            TrionetError: the producer has failed.
+        """
+        await trio.lowlevel.checkpoint()
+        topic = self._topic if records.topic is None else records.topic
+        partition = self._partition if records.partition is None else records.partition
+        try:
+            if not topic:
+                raise InputError("no topic")
+            count = await self.look_up(topic)
+            if partition is not None and partition >= count > 0:
+                raise InputError(
+                    f"partition {partition} does not exist; topic {topic} has "
+                    f"{counted(count, 'partition')}"
+                )
+        except (ApiError, CallTimedOutError, InputError, ValueError) as error:
+            for number in records.numbers:
+                self.reject(number, error)
+                if not self.may_go_on:
+                    break
+            return 0
+        try:
+            await self._enqueue(topic, records)
+        except (RecordTooLargeError, ValueError):
+            return await self._one_by_one(topic, records)
+        return len(records.values)
+
+    async def _enqueue(self, topic: str, records: RecordColumns) -> None:
+        deliveries = await self._producer.enqueue_batch(
+            topic,
+            records.values,
+            keys=records.keys,
+            headers=records.headers,
+            partition=self._partition if records.partition is None else records.partition,
+            timestamps=records.timestamps and _timestamps(records.timestamps),
+        )
+        self._in_flight.append(_InFlight(topic, records, deliveries))
+        self._has_records.set()
+
+    async def _one_by_one(self, topic: str, records: RecordColumns) -> int:
+        """Send records of which one is invalid: those before it, and with -E those after it."""
+        await trio.lowlevel.checkpoint()
+        count = 0
+        for place in range(len(records.values)):
+            try:
+                await self._enqueue(topic, records.some(place, place + 1))
+                count += 1
+            except (RecordTooLargeError, ValueError) as error:
+                self.reject(records.numbers[place], error)
+                if not self.may_go_on:
+                    break
+        return count
+
+    def reject(self, number: int | None, error: Exception) -> None:
+        """Count and report a record that was not sent or not written.
+
+        Args:
+            number: its number; None if the error names it.
+            error: the reason.
+        """
+        self.failed += 1
+        if not self._keeps_going:
+            self.when_failed()
+        if self._reported < REPORTED_MAX:
+            self._reported += 1
+            self._report(str(error) if number is None else f"record {number}: {error}")
+
+    async def finish(self) -> None:
+        """Wait until :meth:`watch_outcomes` has processed the outcome of every record.
+
+        Raises:
+            TrionetError: the producer has failed.
+        """
+        await trio.lowlevel.checkpoint()
+        failure: TrionetError | None = None
+        try:
+            await self._producer.flush()
+        except TrionetError as error:
+            failure = error  # the outcomes are known all the same
+        if self._in_flight or self._is_reporting:
+            self._all_done = trio.Event()
+            await self._all_done.wait()
+        if failure is not None:
+            raise failure
+
+    async def watch_outcomes(self) -> None:
+        """Report failures and print written records as their outcomes become known, in order.
+
+        Raises:
+            OutputError, BrokenPipeError: the output cannot be written.
+        """
+        while True:
+            while self._in_flight:
+                batch = self._in_flight[0]
+                for outcome in batch.deliveries.outcomes:
+                    await until_done(outcome)
+                self._in_flight.popleft()
+                self._is_reporting = True
+                self._failures(batch)
+                await self._print_written(batch)
+                self._is_reporting = False
+            self._all_done.set()
+            self._has_records = trio.Event()
+            await self._has_records.wait()
+
+    def give_up(self) -> None:
+        """Count the remaining outcomes, after the producer was closed."""
+        while self._in_flight:
+            self._failures(self._in_flight.popleft())
+
+    async def _print_written(self, batch: _InFlight) -> None:
+        await trio.lowlevel.checkpoint()
+        if self._written is not None:
+            text = b"".join(map(self._written, _acknowledged(batch)))
+            await write_all(self._output, text)
+
+    def _failures(self, batch: _InFlight) -> None:
+        failures = batch.deliveries.failures()
+        self._progress.records += len(batch.deliveries) - len(failures)
+        for place, error in failures:
+            self.reject(batch.records.numbers[place], error)
+
+
+def _timestamps(timestamps: list[int]) -> list[int]:
+    """Replace missing timestamps by the current time, as Kafka's own copiers do.
+
+    (Kafka: ConnectUtils.checkAndConvertTimestamp.)
+    """
+    if min(timestamps) > NO_TIMESTAMP:
+        return timestamps
+    now = now_ms()
+    return [now if each == NO_TIMESTAMP else each for each in timestamps]
+
+
+def _nothing() -> None:
+    pass
+
+
+def _acknowledged(batch: _InFlight) -> list[ConsumerBatch]:
+    """Return the written records as a consumer would receive them."""
+    # Imported here because the consumer is slow to import and this is rarely used.
+    from trionet.client.consumer.records._record import ConsumerBatch
+
+    found = []
+    records = batch.records
+    for place, delivery in enumerate(batch.deliveries):
+        try:
+            written = delivery.result()
+        except TrionetError:
+            continue
+        found.append(
+            ConsumerBatch(
+                topic=written.topic,
+                partition=written.partition,
+                offsets=[written.offset],
+                timestamps=[written.timestamp],
+                keys=[None if records.keys is None else records.keys[place]],
+                values=[records.values[place]],
+                headers=[() if records.headers is None else records.headers[place]],
+                timestamp_type=0,
+                leader_epoch=-1,
+            )
+        )
+    return found

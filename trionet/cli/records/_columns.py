@@ -1,0 +1,74 @@
+"""Records to send, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import attrs
+
+from ._splitting import InputError
+
+#: The timestamp of a record without one (Kafka: RecordBatch.NO_TIMESTAMP).
+NO_TIMESTAMP: Final = -1
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+@attrs.frozen(kw_only=True)
+class RecordColumns:
+    """Records for one topic, in order.
+
+    Attributes:
+        numbers: their numbers in the input, from 1.
+        topic: None for that of the command line.
+        partition: None for that of the command line.
+        values: None elements are null.
+        keys: None elements are null; None if no record has a key.
+        headers: None if no record has any.
+        timestamps: milliseconds since 1970; None, or -1 elements, for the current time.
+    """
+
+    numbers: Sequence[int]
+    topic: str | None = None
+    partition: int | None = None
+    values: list[bytes | None]
+    keys: list[bytes | None] | None = None
+    headers: list[Headers] | None = None
+    timestamps: list[int] | None = None
+
+    def some(self, start: int, end: int) -> RecordColumns:
+        """Return a slice."""
+        if start == 0 and end >= len(self.values):
+            return self
+        return attrs.evolve(
+            self,
+            numbers=self.numbers[start:end],
+            values=self.values[start:end],
+            keys=self.keys and self.keys[start:end],
+            headers=self.headers and self.headers[start:end],
+            timestamps=self.timestamps and self.timestamps[start:end],
+        )
+
+
+class Input(Protocol):
+    """Parses input in chunks of any size into records.
+
+    Attributes:
+        can_go_on: whether parsing can continue after an invalid record.
+    """
+
+    can_go_on: bool
+
+    def feed(self, data: bytes) -> list[RecordColumns]:
+        """Return the records that are complete now, up to the first invalid one."""
+
+    def end(self) -> list[RecordColumns]:
+        """Return the records that the end of the input completes."""
+
+    def take_error(self) -> InputError | None:
+        """Remove and return the next error; ``feed(b"")`` continues after it if possible."""
+
+    @property
+    def kept(self) -> int:
+        """Number of buffered bytes of an incomplete record."""

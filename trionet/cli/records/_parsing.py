@@ -1,0 +1,286 @@
+"""Parse records by a format, the inverse of ``trionet consume -f``.
+
+A field of variable length ends at the literal that follows it in the format, or is preceded by its
+length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+
+from trionet.errors import ConfigError
+
+from ._columns import NO_TIMESTAMP, Headers, RecordColumns
+from ._layout import Part, Verb, layout
+from ._lines import Shape
+from ._packing import PackError
+from ._parsing_steps import (
+    Fields,
+    IncompleteError,
+    Step,
+    literal_step,
+    number_step,
+    sized_text_step,
+    text_step,
+)
+from ._splitting import InputError
+
+#: Letters of lengths, and of the fields that they measure.
+_SIZES: Final = {"K": "k", "S": "v", "V": "v", "R": "v", "H": "h"}
+_TEXTS: Final = {"t": "t", "k": "k", "v": "v", "s": "v"}
+_NUMBERS: Final = {"p": "p", "T": "d", "d": "d"}
+#: Values assigned by the broker or the consumer: parsed and ignored.
+_IGNORED: Final = "oei"
+_VERBS: Final = "%t %p %k %K %v %V %s %S %R %T %d %h %H %o %e %i"
+#: Most headers of a record.
+_HEADERS_MAX: Final = 100_000
+
+
+def parsing_steps(parts: Sequence[Part]) -> list[Step]:
+    """Return the steps that parse a format.
+
+    Raises:
+        ConfigError: the end of a field is undefined, or a verb is unknown or repeated.
+    """
+    steps: list[Step] = []
+    seen: set[str] = set()
+    sized: set[str] = set()
+    place = 0
+    while place < len(parts):
+        part = parts[place]
+        place += 1
+        if isinstance(part, bytes):
+            steps.append(literal_step(part, is_last=place == len(parts)))
+            continue
+        letter = part.letter
+        following = parts[place] if place < len(parts) else b""
+        if letter in _TEXTS or letter == "h":
+            field = _TEXTS.get(letter, "h")
+            _once(part, field, seen)
+            step, consumes_end = _text(part, field, field in sized, following)
+            steps.append(step)
+            place += consumes_end
+        elif letter in _SIZES:
+            field = _SIZES[letter]
+            if field in seen:
+                raise ConfigError(f"{part}: a length must precede the field it measures")
+            _once(part, f"size of {field}", seen)
+            sized.add(field)
+            steps.append(_size(part, field))
+        else:
+            steps.append(_number(part, seen))
+    return steps
+
+
+def _once(verb: Verb, field: str, seen: set[str]) -> None:
+    if field in seen:
+        raise ConfigError(f"{verb} occurs twice in the format")
+    seen.add(field)
+
+
+def _text(verb: Verb, field: str, is_sized: bool, following: Part) -> tuple[Step, bool]:
+    """Return the step, and whether it consumes the literal that follows."""
+    if field == "h" and verb.modifier is not None:
+        if not is_sized:
+            raise ConfigError(f"{verb} must be preceded by %H, the number of headers")
+        return _nested_headers(verb), False
+    if is_sized and field != "h":
+        return sized_text_step(verb, field), False
+    if isinstance(following, Verb):
+        raise ConfigError(
+            f"{verb}: its end is undefined; add a text after it or a length before it"
+        )
+    return text_step(verb, field, following), bool(following)
+
+
+def _size(verb: Verb, field: str) -> Step:
+    if verb.letter == "R":
+        verb = Verb("S", "big32")
+
+    def keep(fields: Fields, number: int) -> None:
+        if number < -1 or (field == "h" and not 0 <= number <= _HEADERS_MAX):
+            raise InputError(f"invalid length {number} for {verb}")
+        fields.sizes[field] = number
+
+    return number_step(verb, keep)
+
+
+def _number(verb: Verb, seen: set[str]) -> Step:
+    if verb.letter in _IGNORED:
+        return number_step(verb, lambda _fields, _number: None)
+    if verb.letter not in _NUMBERS:
+        raise ConfigError(f"{verb}: unknown verb; allowed for input: {_VERBS}")
+    field = _NUMBERS[verb.letter]
+    if verb.modifier and verb.modifier.startswith("strftime"):
+        raise ConfigError(
+            f"{verb}: strftime is not supported for input; use milliseconds since 1970"
+        )
+    _once(verb, field, seen)
+
+    smallest = NO_TIMESTAMP if field == "d" else 0
+
+    def keep(fields: Fields, number: int) -> None:
+        if number < smallest:
+            raise InputError(f"{number} is too small for {verb}")
+        fields.numbers[field] = number
+
+    return number_step(verb, keep)
+
+
+def _nested_headers(verb: Verb) -> Step:
+    inner = layout(verb.modifier or "")
+    for part in inner:
+        if isinstance(part, Verb) and part.letter not in "kKvVsS":
+            raise ConfigError(f"{part}: unknown verb; allowed in headers: %k, %K, %v and %V")
+    steps = parsing_steps(inner)
+
+    def read(data: bytes, position: int, fields: Fields, is_end: bool) -> int:
+        for _ in range(fields.sizes["h"]):
+            header = Fields()
+            for step in steps:
+                position = step(data, position, header, is_end)
+            fields.headers.append((_name(header.texts.get("k")), header.texts.get("v")))
+        return position
+
+    return read
+
+
+def _name(data: bytes | None) -> str:
+    try:
+        return (data or b"").decode()
+    except UnicodeDecodeError:
+        raise InputError(f"header name {data!r} is not valid UTF-8") from None
+
+
+def listed_headers(data: bytes | None) -> list[tuple[str, bytes | None]]:
+    """Parse kcat's list of headers: ``name=value,name=value``, with NULL for null."""
+    headers: list[tuple[str, bytes | None]] = []
+    for each in data.split(b",") if data else ():
+        name, equals, value = each.partition(b"=")
+        headers.append((_name(name), value if equals and value != b"NULL" else None))
+    return headers
+
+
+class FormatInput:
+    """Parses records by a format from chunks of input of any size.
+
+    Args:
+        parts: the format.
+        shape: what all records share.
+        size_max: most bytes of a record.
+
+    Raises:
+        ConfigError: the format cannot be parsed.
+    """
+
+    can_go_on = False  # the start of the next record is unknown
+
+    def __init__(self, parts: Sequence[Part], shape: Shape, size_max: int) -> None:
+        self._steps = parsing_steps(parts)
+        if not any(isinstance(part, Verb) for part in parts):
+            raise ConfigError("an input format needs at least one verb, such as %v")
+        self._packings = {"k": shape.key_packing, "v": shape.value_packing}
+        self._shape = attrs.evolve(shape, key_packing=None, value_packing=None)
+        self._size_max = size_max
+        self._kept = b""
+        self._number = 1
+        self._error: InputError | None = None
+
+    @property
+    def kept(self) -> int:
+        """Number of buffered bytes of an incomplete record."""
+        return len(self._kept)
+
+    def take_error(self) -> InputError | None:
+        """Remove and return the error, if parsing failed."""
+        error, self._error = self._error, None
+        return error
+
+    def feed(self, data: bytes) -> list[RecordColumns]:
+        """Return the records that are complete now."""
+        return self._read(self._kept + data, is_end=False)
+
+    def end(self) -> list[RecordColumns]:
+        """Return the last record, if the end of the input completes it."""
+        return self._read(self._kept, is_end=True)
+
+    def _read(self, data: bytes, *, is_end: bool) -> list[RecordColumns]:
+        rows = _Rows(self._shape)
+        position = begin = 0
+        try:
+            while position < len(data):
+                begin = position
+                fields = Fields()
+                for step in self._steps:
+                    position = step(data, position, fields, is_end)
+                if position <= begin:
+                    raise InputError("the format consumes no input")
+                self._pack(fields)
+                rows.add(self._number, fields)
+                self._number += 1
+            self._kept = b""
+        except IncompleteError:
+            self._kept = data[begin:]
+            self._check_kept(is_end=is_end)
+        except (InputError, PackError) as error:
+            self._kept = b""
+            self._error = InputError(f"record {self._number}: {error}")
+        return rows.columns()
+
+    def _check_kept(self, *, is_end: bool) -> None:
+        size = len(self._kept)
+        if is_end:
+            why = "the input ends before the record does"
+        elif size > self._size_max:
+            why = f"larger than {self._size_max} bytes (max.request.size)"
+        else:
+            return
+        self._kept = b""
+        self._error = InputError(f"record {self._number}: {why}, after {size} bytes")
+
+    def _pack(self, fields: Fields) -> None:
+        for letter, packing in self._packings.items():
+            data = fields.texts.get(letter)
+            if packing is not None and data is not None:
+                fields.texts[letter] = packing.packed(data)
+
+
+class _Rows:
+    """Parsed records, grouped by topic and partition."""
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+        self._by_place: dict[tuple[bytes | None, int | None], dict[int, Fields]] = {}
+
+    def add(self, number: int, fields: Fields) -> None:
+        place = fields.texts.get("t"), fields.numbers.get("p")
+        self._by_place.setdefault(place, {})[number] = fields
+
+    def columns(self) -> list[RecordColumns]:
+        return [
+            attrs.evolve(
+                self._columns(list(rows), list(rows.values())),
+                topic=None if topic is None else topic.decode("utf-8", "replace"),
+                partition=partition,
+            )
+            for (topic, partition), rows in self._by_place.items()
+        ]
+
+    def _columns(self, numbers: Sequence[int], rows: Sequence[Fields]) -> RecordColumns:
+        """Return the columns; all rows have the fields of the format."""
+        first = rows[0]
+        values = [each.texts.get("v") for each in rows]
+        keys = [each.texts["k"] for each in rows] if "k" in first.texts else None
+        columns = self._shape.columns(numbers, values, keys)
+        if "d" in first.numbers:
+            columns = attrs.evolve(columns, timestamps=[each.numbers["d"] for each in rows])
+        if "h" not in first.sizes and "h" not in first.texts:
+            return columns
+        headers: list[Headers] = [
+            [*self._shape.headers, *each.headers, *listed_headers(each.texts.get("h"))]
+            for each in rows
+        ]
+        return attrs.evolve(columns, headers=headers)

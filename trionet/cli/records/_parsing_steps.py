@@ -1,0 +1,211 @@
+"""Parsing steps of a format: functions from bytes and a position to the next position.
+
+A step without enough input raises :class:`IncompleteError`, which is an error at the end of the
+input, except for a field that ends with the input.
+"""
+
+from __future__ import annotations
+
+import binascii
+import re
+from collections.abc import Callable
+from typing import Final, NoReturn
+
+import attrs
+
+from trionet.errors import ConfigError
+
+from ._layout import Verb
+from ._numbers import size_and_reader, unknown_number
+from ._packing import PackError, compact
+from ._splitting import InputError
+
+_DIGITS: Final = re.compile(rb"-?\d+")
+_BOOLEANS: Final = ((b"true", 1), (b"false", 0))
+#: Most digits of a number, sign included.
+_DIGITS_MAX: Final = 20
+_INT64: Final = 1 << 63
+
+
+class IncompleteError(Exception):
+    """Raised when a record needs more input."""
+
+
+@attrs.define
+class Fields:
+    """Parsed fields of one record.
+
+    Attributes:
+        texts: topic, key and value by letter.
+        sizes: their lengths, and the number of headers; -1 is null.
+        numbers: partition and timestamp by letter.
+        headers: names and values.
+    """
+
+    texts: dict[str, bytes | None] = attrs.field(factory=dict)
+    sizes: dict[str, int] = attrs.field(factory=dict)
+    numbers: dict[str, int] = attrs.field(factory=dict)
+    headers: list[tuple[str, bytes | None]] = attrs.field(factory=list)
+
+
+#: Takes bytes, a position, the fields, and whether the input has ended; returns the next position.
+Step = Callable[[bytes, int, Fields, bool], int]
+
+
+def literal_step(text: bytes, *, is_last: bool) -> Step:
+    """Skip a required literal; the last one, such as a newline, may be missing at the end."""
+
+    def read(data: bytes, position: int, _fields: Fields, is_end: bool) -> int:
+        end = position + len(text)
+        found = data[position:end]
+        if found == text:
+            return end
+        if is_last and is_end and not found:
+            return len(data)
+        if text.startswith(found):
+            raise IncompleteError
+        raise InputError(f"expected {text!r}, found {data[position : position + 20]!r}")
+
+    return read
+
+
+def sized_text_step(verb: Verb, letter: str) -> Step:
+    """Parse text whose length precedes it."""
+    change = text_change(verb)
+
+    def read(data: bytes, position: int, fields: Fields, _is_end: bool) -> int:
+        size = fields.sizes[letter]
+        if size < 0:
+            fields.texts[letter] = None
+            return position
+        if len(data) < position + size:
+            raise IncompleteError
+        fields.texts[letter] = change(data[position : position + size])
+        return position + size
+
+    return read
+
+
+def text_step(verb: Verb, letter: str, end: bytes) -> Step:
+    """Parse text up to a literal, which is consumed; without one, up to the end of the input."""
+    change = text_change(verb)
+
+    def read(data: bytes, position: int, fields: Fields, is_end: bool) -> int:
+        found = data.find(end, position) if end else -1
+        if found < 0:
+            if not is_end:
+                raise IncompleteError
+            found = len(data)
+        fields.texts[letter] = change(data[position:found])
+        return found + len(end)
+
+    return read
+
+
+def number_step(verb: Verb, keep: Callable[[Fields, int], object]) -> Step:
+    """Parse a number in the modifier's form, decimal by default."""
+    modifier = verb.modifier or "ascii"
+    if modifier.isdecimal():
+        if verb.letter not in "KSVH":
+            raise ConfigError(f"{verb}: only lengths and counts can be fixed in the format")
+        fixed = int(modifier)
+
+        def use_fixed(_data: bytes, position: int, fields: Fields, _is_end: bool) -> int:
+            keep(fields, fixed)
+            return position
+
+        return use_fixed
+    if modifier == "ascii":
+        return _decimal_step(verb, keep)
+    if modifier == "bool":
+        return _bool_step(verb, keep)
+    return _fixed_step(verb, modifier, keep)
+
+
+def _decimal_step(verb: Verb, keep: Callable[[Fields, int], object]) -> Step:
+    def read(data: bytes, position: int, fields: Fields, is_end: bool) -> int:
+        found = _DIGITS.match(data, position, position + _DIGITS_MAX + 1)
+        if found is None:
+            rest = data[position : position + _DIGITS_MAX]
+            if rest in {b"", b"-"}:
+                raise IncompleteError
+            _invalid_number(verb, rest)
+        if found.end() == len(data) and not is_end:
+            raise IncompleteError
+        number = int(found[0])
+        if not -_INT64 <= number < _INT64:
+            _invalid_number(verb, found[0])
+        keep(fields, number)
+        return found.end()
+
+    return read
+
+
+def _bool_step(verb: Verb, keep: Callable[[Fields, int], object]) -> Step:
+    def read(data: bytes, position: int, fields: Fields, _is_end: bool) -> int:
+        for text, number in _BOOLEANS:
+            found = data[position : position + len(text)]
+            if found == text:
+                keep(fields, number)
+                return position + len(text)
+            if text.startswith(found):
+                raise IncompleteError
+        return _invalid_number(verb, data[position : position + 5])
+
+    return read
+
+
+def _fixed_step(verb: Verb, modifier: str, keep: Callable[[Fields, int], object]) -> Step:
+    found = size_and_reader(modifier)
+    if found is None:
+        raise unknown_number(modifier)
+    size, convert = found
+
+    def read(data: bytes, position: int, fields: Fields, _is_end: bool) -> int:
+        piece = data[position : position + size]
+        if len(piece) < size:
+            raise IncompleteError
+        try:
+            keep(fields, convert(piece))
+        except ValueError:
+            _invalid_number(verb, piece)
+        return position + size
+
+    return read
+
+
+def _invalid_number(verb: Verb, data: bytes) -> NoReturn:
+    raise InputError(f"invalid number {data!r} for {verb}")
+
+
+def text_change(verb: Verb) -> Callable[[bytes], bytes]:
+    """Return the function that decodes a text by its modifier."""
+    modifier = verb.modifier
+    if modifier is None:
+        return bytes
+    changes = {"hex": _of_hex, "base64": _of_base64, "base64raw": _of_base64, "json": _compact}
+    if modifier not in changes:
+        raise ConfigError(f"{verb}: unknown modifier; allowed: {', '.join(changes)}")
+    return changes[modifier]
+
+
+def _of_hex(data: bytes) -> bytes:
+    try:
+        return binascii.unhexlify(data)
+    except ValueError as error:
+        raise InputError(f"invalid hexadecimal {data[:40]!r}: {error}") from error
+
+
+def _of_base64(data: bytes) -> bytes:
+    try:
+        padded = data.rstrip(b"=")
+        return binascii.a2b_base64(padded + b"=" * (-len(padded) % 4), strict_mode=True)
+    except ValueError as error:
+        raise InputError(f"invalid base64 {data[:40]!r}: {error}") from error
+
+
+def _compact(data: bytes) -> bytes:
+    try:
+        return compact(data)
+    except PackError as error:
+        raise InputError(f"{data[:40]!r}: {error}") from error

@@ -1,0 +1,45 @@
+"""Confirmation before anything is destroyed: on the terminal, or by ``--yes``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from trionet.errors import ConfigError
+
+from ._output import single_line
+
+
+def add_confirmation_argument(parser: argparse.ArgumentParser) -> None:
+    """Add ``--yes``."""
+    parser.add_argument(
+        "-y",
+        "--yes",
+        "--no-confirm",
+        dest="yes",
+        action="store_true",
+        help="do not ask for confirmation; required without a terminal",
+    )
+
+
+def confirmed(arguments: argparse.Namespace, question: str) -> bool:
+    """Ask on the terminal, unless ``--yes`` was given.
+
+    Args:
+        arguments: with ``yes``.
+        question: what is about to happen, without a question mark.
+
+    Raises:
+        ConfigError: there is no terminal.
+    """
+    if arguments.yes:
+        return True
+    if sys.stdin is None or not sys.stdin.isatty():
+        raise ConfigError(
+            f"confirmation required without a terminal: pass --yes to {single_line(question)}"
+        )
+    print(f"{arguments.prog}: {single_line(question)}? [y/N] ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().lower() in {"y", "yes"}:
+        return True
+    print(f"{arguments.prog}: nothing was changed", file=sys.stderr)
+    return False

@@ -1,0 +1,249 @@
+"""Output of commands: tables for people, JSON and CSV for programs.
+
+Data goes to standard output, messages to standard error. Names of topics and groups come from
+other users, so everything shown on a terminal has control characters escaped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import IO, Any, Final, NamedTuple, TypeAlias
+
+from trionet._util._printable import printable
+
+TEXT, JSON, CSV = "text", "json", "csv"
+FORMATS: Final = (TEXT, JSON, CSV)
+
+Value: TypeAlias = "str | int | float | bool | Sequence[str] | Sequence[int] | None"
+
+_BOLD: Final = "\x1b[1m"
+_PLAIN: Final = "\x1b[0m"
+_GAP: Final = "  "
+
+
+class Table(NamedTuple):
+    """Rows of values with named columns.
+
+    Attributes:
+        fields: column names, as used in JSON and CSV: ``log_end_offset``.
+        rows: one value per column; None is ``-`` in text and empty in CSV.
+        title: a line above the table, where several are printed together.
+        has_header: whether the text form shows the column names.
+    """
+
+    fields: Sequence[str]
+    rows: Sequence[Sequence[Value]]
+    title: str = ""
+    has_header: bool = True
+
+    def documents(self) -> list[dict[str, Value]]:
+        """Return the rows as JSON objects."""
+        return [dict(zip(self.fields, row, strict=True)) for row in self.rows]
+
+
+def facts(values: Mapping[str, Value], title: str = "") -> Table:
+    """Return a table of names and values, without a header."""
+    rows = [(name.replace("_", " "), value) for name, value in values.items()]
+    return Table(("name", "value"), rows, title, has_header=False)
+
+
+def add_format_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add ``--format`` and ``--json``."""
+    group = parser.add_mutually_exclusive_group()
+    group.add_argument(
+        "--format",
+        dest="format",
+        choices=FORMATS,
+        default=TEXT,
+        help="output format: text tables (default), JSON, or CSV with a header",
+    )
+    group.add_argument(
+        "--json", dest="format", action="store_const", const=JSON, help="short for --format json"
+    )
+
+
+def write(
+    form: str,
+    tables: Table | Sequence[Table],
+    document: object = None,
+    *,
+    as_csv: Table | None = None,
+) -> None:
+    """Print to standard output.
+
+    Args:
+        form: one of :data:`FORMATS`.
+        tables: the text form.
+        document: the JSON form; by default the rows of the tables.
+        as_csv: the CSV form; by default the last table.
+    """
+    shown = [tables] if isinstance(tables, Table) else list(tables)
+    out = stdout()
+    if form == JSON:
+        if document is None:
+            document = [row for table in shown for row in table.documents()]
+        out.write(f"{json_text(document, out)}\n")
+    elif form == CSV:
+        _write_csv(as_csv if as_csv is not None else shown[-1], out)
+    else:
+        out.write("\n".join(table_text(table, is_terminal=is_terminal(out)) for table in shown))
+    out.flush()
+
+
+def write_results(
+    arguments: argparse.Namespace,
+    tables: Table | Sequence[Table],
+    errors: Iterable[object],
+    document: object = None,
+    *,
+    as_csv: Table | None = None,
+) -> int:
+    """Print results to standard output and errors to standard error.
+
+    If there are errors and no rows, the text form omits the empty table; JSON and CSV are always
+    printed.
+
+    Args:
+        arguments: with ``format``, and what :func:`print_message` needs.
+        tables: as for :func:`write`.
+        errors: printed after the tables.
+        document: as for :func:`write`.
+        as_csv: as for :func:`write`.
+
+    Returns:
+        The exit status: 1 if something failed, else 0.
+    """
+    found = list(errors)
+    shown = [tables] if isinstance(tables, Table) else tables
+    if arguments.format != TEXT or not found or any(table.rows for table in shown):
+        write(arguments.format, tables, document, as_csv=as_csv)
+    return print_errors(arguments, found)
+
+
+def stdout() -> IO[str]:
+    """Return standard output, set to escape characters that its encoding lacks."""
+    out = sys.stdout
+    if out is None:  # closed by the caller (>&-): discard the output
+        return io.StringIO()
+    reconfigure = getattr(out, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+    return out
+
+
+def is_terminal(file: IO[str]) -> bool:
+    """Whether the file is a terminal that understands escape sequences."""
+    return file.isatty() and os.environ.get("TERM", "dumb") not in {"", "dumb"}
+
+
+def print_message(arguments: argparse.Namespace, text: str) -> None:
+    """Print a message on standard error, with the command's name."""
+    print(f"{arguments.prog}: {single_line(text)}", file=sys.stderr, flush=True)
+
+
+def print_errors(arguments: argparse.Namespace, errors: Iterable[object]) -> int:
+    """Print errors on standard error. Returns the exit status: 1 if there were any, else 0."""
+    status = 0
+    for error in errors:
+        print_message(arguments, str(error))
+        status = 1
+    return status
+
+
+def single_line(text: str) -> str:
+    """Return the text on one line, with control and invisible characters escaped."""
+    return "".join(each if each.isprintable() else printable(each) for each in text)
+
+
+def table_text(table: Table, *, is_terminal: bool = False) -> str:
+    """Format a table with aligned columns, numeric ones to the right."""
+    rows = [[_cell(value) for value in row] for row in table.rows]
+    headers = [name.replace("_", "-").upper() for name in table.fields]
+    lines = [headers, *rows] if table.has_header else rows
+    widths = [max((_width(line[n]) for line in lines), default=0) for n in range(len(headers))]
+    is_right = [_is_number(row[n] for row in table.rows) for n in range(len(headers))]
+    texts = [_line(line, widths, is_right) for line in lines]
+    if is_terminal and table.has_header:
+        texts[0] = f"{_BOLD}{texts[0]}{_PLAIN}"
+    title = [f"{_BOLD}{table.title}{_PLAIN}" if is_terminal else table.title] if table.title else []
+    return "".join(f"{text}\n" for text in [*title, *texts])
+
+
+def json_text(document: object, out: IO[str]) -> str:
+    """Format a document on one line, or indented on a terminal, control characters escaped."""
+    text = json.dumps(
+        document,
+        ensure_ascii=not (getattr(out, "encoding", None) or "").lower().startswith("utf"),
+        indent=2 if out.isatty() else None,
+        default=_plain,
+    )
+    return "".join(map(_json_character, text)) if not text.isprintable() else text
+
+
+def _json_character(character: str) -> str:
+    if character.isprintable() or character == "\n":
+        return character
+    return json.dumps(character)[1:-1]
+
+
+def _plain(value: Any) -> object:
+    """Convert what JSON cannot represent: sets."""
+    return sorted(value)
+
+
+def _write_csv(table: Table, out: IO[str]) -> None:
+    # Programs get names unchanged; on a terminal they could act as control sequences.
+    shown = printable if out.isatty() else str
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.fields)
+    for row in table.rows:
+        writer.writerow([shown(_text(value)) for value in row])
+
+
+def _cell(value: Value) -> str:
+    return "-" if value is None else printable(_text(value))
+
+
+def _text(value: Value) -> str:
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case bool():
+            return "true" if value else "false"
+        case int():
+            return str(value)
+        case float():
+            return f"{value:.15g}"
+    return ",".join(map(str, value))
+
+
+def _is_number(values: Iterable[Value]) -> bool:
+    found = [value for value in values if value is not None]
+    return bool(found) and all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in found
+    )
+
+
+def _line(cells: Sequence[str], widths: Sequence[int], is_right: Sequence[bool]) -> str:
+    padded = []
+    for text, width, right in zip(cells, widths, is_right, strict=True):
+        blank = " " * (width - _width(text))
+        padded.append(f"{blank}{text}" if right else f"{text}{blank}")
+    return _GAP.join(padded).rstrip(" ")
+
+
+def _width(text: str) -> int:
+    """Return the number of terminal cells a text occupies."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # imported only for names that need it
+
+    return cell_len(text)

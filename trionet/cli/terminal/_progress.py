@@ -1,0 +1,101 @@
+"""Progress of a command: a bar on a terminal, lines with ``--progress``, a final line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import attrs
+import trio
+
+from trionet._util._counted import counted
+
+#: Refresh intervals of the bar and of lines.
+BAR_SECONDS: Final = 0.1
+LINE_SECONDS: Final = 1.0
+#: A command that finishes sooner shows no bar.
+QUICK_SECONDS: Final = 0.5
+_UNITS: Final = ("B", "kB", "MB", "GB", "TB")
+
+
+@attrs.define
+class Progress:
+    """Counts of a running command.
+
+    Attributes:
+        records: number of records processed.
+        size: number of bytes processed.
+        records_total: expected number of records; None if unknown.
+        note: appended to the line.
+    """
+
+    records: int = 0
+    size: int = 0
+    records_total: int | None = None
+    note: str = ""
+    _start: float = 0.0
+
+    def begin(self) -> None:
+        """Start the clock."""
+        self._start = trio.current_time()
+
+    def line(self) -> str:
+        """Return the counts and the rate as a line."""
+        seconds = trio.current_time() - self._start
+        records = counted(self.records, "record")
+        rate = self.records / seconds if seconds > 0 else 0.0
+        text = f"{records}, {sized(self.size)} in {seconds:.1f} s, {rate:,.0f}/s"
+        return f"{text}, {self.note}" if self.note else text
+
+
+def sized(size: float) -> str:
+    """Format a number of bytes."""
+    for unit in _UNITS[:-1]:
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1000
+    return f"{size:.1f} {_UNITS[-1]}"
+
+
+async def keep_showing(progress: Progress, report: Callable[[str], None], *, is_bar: bool) -> None:
+    """Show the progress until cancelled.
+
+    Args:
+        progress: updated by the command.
+        report: prints a line; used without a bar.
+        is_bar: whether to show a bar.
+    """
+    if not is_bar:
+        while True:
+            await trio.sleep(LINE_SECONDS)
+            report(progress.line())
+    await trio.sleep(QUICK_SECONDS)
+    with _bar(progress) as update:
+        while True:
+            update()
+            await trio.sleep(BAR_SECONDS)
+
+
+@contextmanager
+def _bar(progress: Progress) -> Iterator[Callable[[], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, TaskProgressColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn())
+    console = Console(file=sys.stderr)
+    with Bar(*columns, console=console, auto_refresh=False, transient=True) as bar:
+        task = bar.add_task("", total=progress.records_total)
+
+        def update() -> None:
+            bar.update(
+                task,
+                description=progress.line(),
+                completed=progress.records,
+                total=progress.records_total,
+                refresh=True,
+            )
+
+        yield update
