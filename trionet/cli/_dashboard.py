@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from trionet.errors import ConfigError
 
-from .arguments._secret_files import first_line_of
 from .clients._connection import (
     DEFAULT_SERVERS,
     SERVERS,
     add_connection_arguments,
     client_settings,
+    first_line_of,
     logging_to_stderr,
 )
 

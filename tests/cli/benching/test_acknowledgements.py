@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.cli.bench._acknowledgements import Acknowledgements
+from trionet.cli.bench._produce_load import Acknowledgements
 from trionet.cli.bench._tally import Tally
 
 

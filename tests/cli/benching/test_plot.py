@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.cli.bench._plot import ROWS_MAX, Range, duration, plot, ranges
+from trionet.cli.bench._result import ROWS_MAX, Range, duration, plot, ranges
 from trionet.metrics._histogram import Histogram
 
 

@@ -13,8 +13,7 @@ import pytest
 from support.calls import TIMESTAMP, batch, produce_request
 from support.decoding import decoded, framed, only, request
 from trionet.cli.decode._entries import Selection, entries
-from trionet.cli.decode.input._forms import Kind
-from trionet.cli.decode.input._source import Source
+from trionet.cli.decode.input._source import Kind, Source
 from trionet.protocol.api_keys import PRODUCE
 from trionet.protocol.records._records import encode_batch
 from trionet.protocol.records.compression._codecs import NAMES, compress

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from trionet.errors import ConfigError
 
-from ..clients._connection import key_value, split_names
+from ._name_patterns import split_names
 
 if TYPE_CHECKING:
     from trionet.client.admin.topics._configs import Append, Subtract
@@ -62,3 +62,15 @@ def changes(arguments: argparse.Namespace) -> Changes:
 def change_labels(requested: Mapping[str, object]) -> list[str]:
     """Return the changed keys, deleted ones with a minus sign; values may be secrets."""
     return [f"-{key}" if change is None else key for key, change in requested.items()]
+
+
+def key_value(text: str, option: str) -> tuple[str, str]:
+    """Split ``KEY=VALUE``.
+
+    Raises:
+        ConfigError: the text does not have this form; the message names the option.
+    """
+    key, separator, value = text.partition("=")
+    if not separator or not key.strip():
+        raise ConfigError(f"{option} {text}: must have the form KEY=VALUE")
+    return key.strip(), value.strip()

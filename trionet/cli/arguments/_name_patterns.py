@@ -1,10 +1,12 @@
-"""Select topics or groups by name or by regular expression."""
+"""Names on a command line: lists of names, patterns of topics and groups, and APIs."""
 
 from __future__ import annotations
 
 import argparse
+import difflib
 import re
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from trionet.errors import ConfigError
 
@@ -34,3 +36,40 @@ def _compiled(pattern: str) -> re.Pattern[str]:
         return re.compile(pattern)
     except re.error as error:
         raise ConfigError(f"invalid regular expression {pattern!r}: {error}") from error
+
+
+def split_names(texts: Iterable[str]) -> list[str]:
+    """Return the names of a repeatable option whose values may be comma-separated."""
+    return [name for text in texts for each in text.split(",") if (name := each.strip())]
+
+
+# Least similarity of a suggested name, from 0 to 1.
+_SIMILARITY_MIN: Final = 0.6
+
+
+def api_name(key: int) -> str:
+    """Return the name of a supported API."""
+    from trionet.protocol.messages.registry import APIS  # slow to import, and rarely needed
+
+    return APIS[key][1]
+
+
+def api_key(name: str, hint: str) -> int:
+    """Resolve an API name or key to its key.
+
+    Args:
+        name: its name, in any case, or its key.
+        hint: ends the error message when no known name is similar.
+
+    Raises:
+        ConfigError: the API is unknown.
+    """
+    from trionet.protocol.messages.registry import APIS
+
+    keys = {row[1].lower(): key for key, row in APIS.items()}
+    key = int(name) if name.isdecimal() else keys.get(name.lower(), -1)
+    if key in APIS:
+        return key
+    near = difflib.get_close_matches(name.lower(), keys, 1, _SIMILARITY_MIN)
+    suggestion = f"did you mean {api_name(keys[near[0]])}?" if near else hint
+    raise ConfigError(f"{name}: unknown API; {suggestion}")

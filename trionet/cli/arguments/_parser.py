@@ -1,10 +1,10 @@
-"""A parser that accepts positional arguments anywhere between options."""
+"""The parser of the command line, and commands with subcommands."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 
 class Parser(argparse.ArgumentParser):
@@ -34,3 +34,47 @@ class Parser(argparse.ArgumentParser):
 def _has_options(words: Sequence[str]) -> bool:
     """Whether the words contain an option; it is unknown, so argparse should reject it."""
     return any(word.startswith("-") and word != "-" for word in words)
+
+
+class Verb(NamedTuple):
+    """A subcommand of a command.
+
+    Attributes:
+        summary: its line in the command's help.
+        add_arguments: adds its arguments to a parser.
+        run: runs it; returns the exit status.
+    """
+
+    summary: str
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+
+
+class Subcommands:
+    """The subcommands of a command.
+
+    Args:
+        commands: the subcommands by name.
+    """
+
+    def __init__(self, commands: Mapping[str, Verb]) -> None:
+        self._commands = commands
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the subcommands and their arguments to ``parser``."""
+        subparsers = parser.add_subparsers(metavar="COMMAND", required=True)
+        for name, verb in self._commands.items():
+            subparser = subparsers.add_parser(
+                name,
+                help=verb.summary,
+                description=f"{verb.summary[0].upper()}{verb.summary[1:]}.",
+                allow_abbrev=False,
+            )
+            subparser.set_defaults(run_subcommand=verb.run, prog=subparser.prog)
+            verb.add_arguments(subparser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the chosen subcommand; returns its exit status."""
+    status: int = arguments.run_subcommand(arguments)
+    return status

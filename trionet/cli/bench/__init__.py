@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import argparse
 
-from ..arguments._subcommands import Subcommands, run
+from ..arguments._parser import Subcommands, Verb, run
+from . import _consume, _echo, _produce
 
 __all__ = ["add_arguments", "run"]
 
 _COMMANDS = Subcommands(
     {
-        "produce": (
-            "trionet.cli.bench._produce",
+        "produce": Verb(
             "write records and time each until it is acknowledged",
+            _produce.add_arguments,
+            _produce.run,
         ),
-        "consume": ("trionet.cli.bench._consume", "read records and measure their age"),
-        "echo": (
-            "trionet.cli.bench._echo",
+        "consume": Verb("read records and measure their age", _consume.add_arguments, _consume.run),
+        "echo": Verb(
             "time requests to the bare network layer or to any echo server",
+            _echo.add_arguments,
+            _echo.run,
         ),
     },
 )

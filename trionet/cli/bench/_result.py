@@ -1,4 +1,4 @@
-"""The result of a run: text for people, figures for programs. Pure."""
+"""The result of a run: figures for programs, text with a histogram for people. Pure."""
 
 from __future__ import annotations
 
@@ -8,10 +8,86 @@ from typing import Final, cast
 import attrs
 
 from trionet._util._counted import counted
+from trionet.metrics._histogram import upper_of
 
 from ..terminal._output import Table, Value
-from ._plot import duration, plot, ranges
 from ._tally import MICROSECONDS, Tally, Window
+
+ROWS_MAX: Final = 16
+BAR_CELLS: Final = 40
+_EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+
+
+@attrs.frozen
+class Range:
+    """The number of values from one time to below another, in microseconds."""
+
+    from_us: int
+    to_us: int
+    count: int
+
+
+def ranges(counts: Sequence[int], rows_max: int = ROWS_MAX) -> list[Range]:
+    """Merge the buckets of a histogram into few ranges, from the first to the last non-empty one.
+
+    A range spans an eighth of a power of two, or a multiple of that.
+
+    Args:
+        counts: of the buckets of a :class:`trionet.metrics._histogram.Histogram`.
+        rows_max: most ranges; at least 8, which covers values up to a minute.
+    """
+    filled = [number for number, count in enumerate(counts) if count]
+    if not filled:
+        return []
+    step = 1
+    while filled[-1] // step - filled[0] // step >= rows_max:
+        step *= 2
+    first, last = filled[0] // step, filled[-1] // step
+    return [
+        Range(
+            upper_of(number * step - 1) + 1 if number else 0,
+            upper_of((number + 1) * step - 1) + 1,
+            sum(counts[number * step : (number + 1) * step]),
+        )
+        for number in range(first, last + 1)
+    ]
+
+
+def plot(found: Sequence[Range], *, is_unicode: bool) -> Iterator[str]:
+    """Yield a line per range: from, to, bar, count, cumulative share."""
+    total = sum(each.count for each in found)
+    most = max((each.count for each in found), default=0)
+    cumulative = 0
+    for each in found:
+        cumulative += each.count
+        bar = _bar(each.count / most, is_unicode=is_unicode)
+        yield (
+            f"{duration(each.from_us, is_unicode=is_unicode):>9}"
+            f" to {duration(each.to_us, is_unicode=is_unicode):>9} {bar:<{BAR_CELLS}}"
+            f" {each.count:>13,} {100 * cumulative / total:6.2f} %"
+        )
+
+
+def _bar(share: float, *, is_unicode: bool) -> str:
+    if not is_unicode:
+        return "#" * (round(share * BAR_CELLS) or (1 if share else 0))
+    eighths = round(share * BAR_CELLS * 8) or (1 if share else 0)
+    return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+
+def duration(microseconds: float, *, is_unicode: bool) -> str:
+    """Format a time with three digits and a suitable unit: ``12.3 ms``."""
+    value = microseconds
+    if value < 999.5:
+        return f"{value:.0f} {'µs' if is_unicode else 'us'}"
+    unit = "ms"
+    value /= 1000
+    if value >= 999.5:
+        unit = "s"
+        value /= 1000
+    digits = 0 if value >= 99.95 else 1 if value >= 9.995 else 2
+    return f"{value:,.{digits}f} {unit}"
+
 
 PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
 MIB: Final = 2**20

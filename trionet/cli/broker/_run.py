@@ -21,8 +21,7 @@ from ...broker.run._broker import Broker, open_broker
 from ...broker.security._scram_credentials import add_scram_user
 from ...errors import ConfigError, TrionetError
 from ...net.sasl._scram import HASHES
-from ..arguments._secret_files import first_line_of
-from ..clients._connection import DEFAULT_SERVERS
+from ..clients._connection import DEFAULT_SERVERS, first_line_of
 
 # Keys of TLS and SASL, except those that apply only to the metrics listener.
 _SECURITY_KEY = re.compile(

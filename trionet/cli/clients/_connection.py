@@ -11,12 +11,14 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from trionet.errors import ConfigError
 
+from ..._util._regular_file import read_regular_file
+from ..arguments._config_changes import key_value
 from ..terminal._output import single_line
 
 if TYPE_CHECKING:
@@ -221,18 +223,6 @@ def with_ports(servers: str) -> str:
     )
 
 
-def key_value(text: str, option: str) -> tuple[str, str]:
-    """Split ``KEY=VALUE``.
-
-    Raises:
-        ConfigError: the text does not have this form; the message names the option.
-    """
-    key, separator, value = text.partition("=")
-    if not separator or not key.strip():
-        raise ConfigError(f"{option} {text}: must have the form KEY=VALUE")
-    return key.strip(), value.strip()
-
-
 def _layers(
     arguments: argparse.Namespace, variables: Mapping[str, str]
 ) -> Iterator[tuple[Setting, bool]]:
@@ -316,6 +306,15 @@ def _kafka_key(key: str) -> str:
     return name if is_same else key
 
 
-def split_names(texts: Iterable[str]) -> list[str]:
-    """Return the names of a repeatable option whose values may be comma-separated."""
-    return [name for text in texts for each in text.split(",") if (name := each.strip())]
+_BYTES_MAX: Final = 64 * 1024
+
+
+def first_line_of(path: str) -> str:
+    """Return the first line of a file or, as in ``<(command)``, of a pipe, without its newline.
+
+    Raises:
+        OSError: the file cannot be read, is a device or a folder, or is too large.
+        UnicodeDecodeError: it is not UTF-8.
+    """
+    text = read_regular_file(path, _BYTES_MAX, takes_pipes=True).decode()
+    return (text.splitlines() or [""])[0]

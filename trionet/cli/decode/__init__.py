@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from .input._forms import AUTO, FORMATS, Kind
-from .output._bytes_shown import BYTES_SHOWN
+from .input._source import AUTO, FORMATS, Kind
+from .output._documents import BYTES_SHOWN
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,14 +13,13 @@ from trionet.errors import ConfigError
 from trionet.protocol._codec import schema_versions
 from trionet.protocol.messages.registry import APIS
 
-from ..arguments._api_names import api_key, api_name
+from ..arguments._name_patterns import api_key, api_name
 from ._conversation import Expected
 from ._entries import Selection, entries
-from .input._forms import Kind
 from .input._inputs import open_sources
 from .input._recognition import recognise
-from .input._source import Source
-from .output._bytes_shown import BYTES_SHOWN
+from .input._source import Kind, Source
+from .output._documents import BYTES_SHOWN
 from .output._writing import write_documents, write_lines
 
 

@@ -7,8 +7,7 @@ from itertools import count
 from typing import NamedTuple
 
 from ._conversation import Conversation, Expected
-from .input._forms import Kind
-from .input._source import Source
+from .input._source import Kind, Source
 from .input._split import RawEntry, split
 from .messages._allowance import Allowance
 from .messages._batches import batch_tree

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..arguments._subcommands import Subcommands, run
+from ..arguments._parser import Subcommands, Verb, run
+from . import _delete, _delete_offsets, _describe, _list, _remove_members, _reset
 
 COMMANDS: Final = {
-    "list": ("trionet.cli.groups._list", "list groups"),
-    "describe": (
-        "trionet.cli.groups._describe",
+    "list": Verb("list groups", _list.add_arguments, _list.run),
+    "describe": Verb(
         "show members, assignments and lag of groups, once or continuously",
+        _describe.add_arguments,
+        _describe.run,
     ),
-    "reset": ("trionet.cli.groups._reset", "reset the offsets of a group"),
-    "delete": ("trionet.cli.groups._delete", "delete groups and their offsets"),
-    "delete-offsets": ("trionet.cli.groups._delete_offsets", "delete committed offsets of a group"),
-    "remove-members": ("trionet.cli.groups._remove_members", "remove members from a group"),
+    "reset": Verb("reset the offsets of a group", _reset.add_arguments, _reset.run),
+    "delete": Verb("delete groups and their offsets", _delete.add_arguments, _delete.run),
+    "delete-offsets": Verb(
+        "delete committed offsets of a group", _delete_offsets.add_arguments, _delete_offsets.run
+    ),
+    "remove-members": Verb(
+        "remove members from a group", _remove_members.add_arguments, _remove_members.run
+    ),
 }
 
 add_arguments = Subcommands(COMMANDS).add_arguments

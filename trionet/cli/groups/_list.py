@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 from trionet.errors import ConfigError
 
-from ..arguments._name_patterns import add_regex_argument, matching
+from ..arguments._name_patterns import add_regex_argument, matching, split_names
 from ..clients._admin import run_with_admin
-from ..clients._connection import add_connection_arguments, split_names
+from ..clients._connection import add_connection_arguments
 from ..terminal._output import Table, add_format_arguments, write_results
 
 if TYPE_CHECKING:

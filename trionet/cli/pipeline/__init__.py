@@ -7,13 +7,15 @@ they run.
 from __future__ import annotations
 
 import argparse
-from importlib import import_module
-from typing import Any
 
-#: Subcommand: its module and summary.
+from ..arguments._parser import Verb
+from . import _report, _run
+
 COMMANDS = {
-    "run": ("trionet.cli.pipeline._run", "run the job that analyses a request log"),
-    "report": ("trionet.cli.pipeline._report", "report the job's results as tables or as a page"),
+    "run": Verb("run the job that analyses a request log", _run.add_arguments, _run.run),
+    "report": Verb(
+        "report the job's results as tables or as a page", _report.add_arguments, _report.run
+    ),
 }
 
 
@@ -24,16 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "talkers, errors and anomalies, on Spark."
     )
     subparsers = parser.add_subparsers(metavar="COMMAND", required=True, dest="subcommand")
-    for name, (_, summary) in COMMANDS.items():
-        subparser = subparsers.add_parser(name, help=summary, allow_abbrev=False)
-        _module(name).add_arguments(subparser)
+    for name, verb in COMMANDS.items():
+        subparser = subparsers.add_parser(name, help=verb.summary, allow_abbrev=False)
+        verb.add_arguments(subparser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the chosen subcommand; returns its exit status."""
-    status: int = _module(arguments.subcommand).run(arguments)
-    return status
-
-
-def _module(name: str) -> Any:
-    return import_module(COMMANDS[name][0])
+    return COMMANDS[arguments.subcommand].run(arguments)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from trionet._util._printable import printable
 from trionet.errors import ConfigError
 
-from ..arguments._api_names import api_key, api_name
+from ..arguments._name_patterns import api_key, api_name
 from ._run import check_environment, positive
 
 if TYPE_CHECKING:

@@ -6,8 +6,9 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ..arguments._name_patterns import split_names
 from ..clients._admin import run_with_admin
-from ..clients._connection import add_connection_arguments, split_names
+from ..clients._connection import add_connection_arguments
 from ..terminal._output import Table, add_format_arguments, write_results
 from ._resources import add_resource_arguments, all_resources, resources, shown_name
 

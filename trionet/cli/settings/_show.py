@@ -7,11 +7,11 @@ from typing import Final
 
 from trionet.errors import ConfigError
 
+from ..arguments._config_changes import key_value
 from ..clients._connection import (
     SERVERS,
     Setting,
     add_connection_arguments,
-    key_value,
     logging_to_stderr,
     resolve_settings,
 )

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..arguments._subcommands import Subcommands, run
+from ..arguments._parser import Subcommands, Verb, run
+from . import _alter, _create, _delete, _describe, _list, _offsets, _producers, _trim
 
 COMMANDS: Final = {
-    "list": ("trionet.cli.topics._list", "list topics"),
-    "describe": (
-        "trionet.cli.topics._describe",
+    "list": Verb("list topics", _list.add_arguments, _list.run),
+    "describe": Verb(
         "show settings, partitions, leaders and offsets of topics",
+        _describe.add_arguments,
+        _describe.run,
     ),
-    "create": ("trionet.cli.topics._create", "create topics"),
-    "alter": ("trionet.cli.topics._alter", "add partitions to topics or change their settings"),
-    "delete": ("trionet.cli.topics._delete", "delete topics and all their records"),
-    "trim": ("trionet.cli.topics._trim", "delete the records before an offset or a time"),
-    "offsets": (
-        "trionet.cli.topics._offsets",
+    "create": Verb("create topics", _create.add_arguments, _create.run),
+    "alter": Verb(
+        "add partitions to topics or change their settings", _alter.add_arguments, _alter.run
+    ),
+    "delete": Verb("delete topics and all their records", _delete.add_arguments, _delete.run),
+    "trim": Verb("delete the records before an offset or a time", _trim.add_arguments, _trim.run),
+    "offsets": Verb(
         "show the start and end offsets of partitions, or the offsets at a time",
+        _offsets.add_arguments,
+        _offsets.run,
     ),
-    "producers": ("trionet.cli.topics._producers", "show the producers of partitions"),
+    "producers": Verb("show the producers of partitions", _producers.add_arguments, _producers.run),
 }
 
 add_arguments = Subcommands(COMMANDS).add_arguments

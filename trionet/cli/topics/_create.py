@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from trionet.errors import ConfigError
 
+from ..arguments._config_changes import key_value
 from ..arguments._numbers import INT16_MAX, INT32_MAX, is_natural, whole
 from ..clients._admin import run_with_admin
-from ..clients._connection import add_connection_arguments, key_value
+from ..clients._connection import add_connection_arguments
 from ..terminal._output import Table, add_format_arguments, print_message, write_results
 
 if TYPE_CHECKING:

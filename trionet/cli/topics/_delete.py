@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from ..arguments._name_patterns import add_regex_argument
 from ..clients._admin import run_with_admin
 from ..clients._connection import add_connection_arguments
+from ..clients._topic_selection import selected_names
 from ..terminal._confirmation import add_confirmation_argument, confirmed
 from ..terminal._output import Table, add_format_arguments, print_message, write_results
-from ._topic_selection import selected_names
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin

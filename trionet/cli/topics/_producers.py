@@ -10,8 +10,8 @@ from ..arguments._name_patterns import add_regex_argument
 from ..arguments._times import time_text
 from ..clients._admin import run_with_admin
 from ..clients._connection import add_connection_arguments
+from ..clients._topic_selection import describe_selected
 from ..terminal._output import Table, add_format_arguments, write_results
-from ._topic_selection import describe_selected
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin

@@ -13,9 +13,8 @@ from typing import Final
 from trionet._util._printable import printable
 from trionet.errors import ConfigError
 
-from ._forms import AUTO, BASE64, RAW
 from ._hex_dumps import TextFormError
-from ._source import Source, source_of
+from ._source import AUTO, BASE64, RAW, Source, source_of
 from ._text_forms import read_text
 
 STANDARD_INPUT: Final = "-"

@@ -23,7 +23,7 @@ from trionet.protocol.records.message_sets._message_set import (
 )
 
 from ..messages._whole import fits_request, fits_response
-from ._forms import Kind
+from ._source import Kind
 
 #: Bytes examined at most.
 EXAMINED_BYTES: Final = 1024 * 1024

@@ -1,9 +1,26 @@
-"""Sources of bytes: files and pipes of any size, read incrementally, and short texts."""
+"""Sources of bytes: files and pipes of any size, and short texts; their encodings and kinds."""
 
 from __future__ import annotations
 
 import io
+from enum import Enum
 from typing import BinaryIO, Final
+
+#: Encodings of the bytes.
+AUTO: Final = "auto"
+HEX: Final = "hex"
+BASE64: Final = "base64"
+RAW: Final = "raw"
+FORMATS: Final = (AUTO, HEX, BASE64, RAW)
+
+
+class Kind(Enum):
+    """What raw bytes contain."""
+
+    FRAMES = "size-prefixed frames"
+    BARE = "one message without a size prefix"
+    BATCHES = "record batches"
+
 
 #: Chunk size for skipping.
 _SKIPPED_BYTES: Final = 64 * 1024

@@ -9,9 +9,8 @@ from typing import Final, NamedTuple
 from trionet.protocol.records._batch import HEADER_SIZE, MAGIC, PREFIX_SIZE
 from trionet.protocol.records.message_sets._message_set import MAGIC_AT
 
-from ._forms import Kind
 from ._recognition import length_min
-from ._source import Source
+from ._source import Kind, Source
 
 #: The largest frame or batch that is read; larger ones are reported and skipped.
 ENTRY_BYTES_MAX: Final = 256 * 1024 * 1024

@@ -8,8 +8,8 @@ import binascii
 import re
 from typing import Final
 
-from ._forms import BASE64, HEX
 from ._hex_dumps import TextFormError, read_dump
+from ._source import BASE64, HEX
 
 #: What may separate or surround hex digits: white space, 0x, \x, and the punctuation of lists.
 _DECORATION: Final = re.compile(r"0[xX]|\\x|[\s:,;.\-_{}\[\]()<>\"']+")

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from trionet._util._printable import printable, quoted
 
 from ..messages._tree import PROBLEM, Blob, Entry, Meant, Tree
-from ._bytes_shown import text_of, truncate
+from ._documents import text_of, truncate
 
 #: Values that fit this width are written on one line.
 COLUMNS: Final = 120
