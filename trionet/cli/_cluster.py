@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from trionet.errors import ConfigError, TrionetError
+from trionet.errors import ApiError, ConfigError, TrionetError
 
 from .arguments._numbers import INT32_MAX, whole
 from .arguments._parser import Subcommands, Verb, run
@@ -207,7 +207,6 @@ async def _elect(
 ) -> int:
     from trionet.client._topic_partition import TopicPartition
     from trionet.client.admin.topics._partitions import ElectionType
-    from trionet.errors import ApiError
     from trionet.protocol.error_codes import ELECTION_NOT_NEEDED
 
     partitions = None

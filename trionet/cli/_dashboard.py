@@ -9,6 +9,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Final
 
+from trionet._util._regular_file import read_regular_file
 from trionet.errors import ConfigError
 
 from .clients._connection import (
@@ -183,7 +184,6 @@ def _tls_context(path: str | None) -> ssl.SSLContext | None:
         return None
     import ssl
 
-    from trionet._util._regular_file import read_regular_file
     from trionet.net.tls._key_stores import STORE_BYTES_MAX
 
     try:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trionet.errors import ConfigError
 
+from ..terminal._output import Table
+
 if TYPE_CHECKING:
     from trionet.client.admin.access._acl_operation import AclOperation
     from trionet.client.admin.access._acls import AclBinding, AclFilter, PatternType, ResourceType
 
-    from ..terminal._output import Table
 
 #: The name of the cluster as a resource.
 CLUSTER: Final = "kafka-cluster"
@@ -154,8 +155,6 @@ def filters(arguments: argparse.Namespace) -> list[AclFilter]:
 
 def acl_table(entries: list[AclBinding]) -> Table:
     """Return the ACLs as a sorted table."""
-    from ..terminal._output import Table
-
     rows = sorted(
         (
             each.resource_type.name,

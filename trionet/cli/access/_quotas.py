@@ -142,7 +142,7 @@ def _add_alter_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "-d",
-        "--dry-_run_alter",
+        "--dry-run",
         action="store_true",
         help="validate the change without applying it",
     )
@@ -197,7 +197,7 @@ async def _alter(
         arguments, Table(("entity", "quota", "value"), rows), results.errors.values()
     )
     if arguments.dry_run:
-        print_message(arguments, "nothing was changed (--dry-_run_alter)")
+        print_message(arguments, "nothing was changed (--dry-run)")
     return status
 
 

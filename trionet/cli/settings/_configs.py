@@ -6,6 +6,8 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from trionet.errors import ConfigError
+
 from ..access import _acls, _quotas, _users
 from ..arguments._parser import Subcommands, Verb, run
 from ..clients._admin import run_with_admin
@@ -32,8 +34,6 @@ def _add_list_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run_list(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit status: 0 listed."""
-    from trionet.errors import ConfigError
-
     for word in arguments.types:
         if word not in TYPES:
             raise ConfigError(f"unknown type {word!r}; allowed: {', '.join(TYPES)}")

@@ -6,7 +6,7 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING
 
-from trionet.errors import ConfigError
+from trionet.errors import ApiError, ConfigError
 
 from ..arguments._config_changes import key_value
 from ..arguments._numbers import INT16_MAX, INT32_MAX, is_natural, whole
@@ -86,7 +86,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _create(arguments: argparse.Namespace, topics: list[NewTopic], admin: Admin) -> int:
-    from trionet.errors import ApiError
     from trionet.protocol.error_codes import TOPIC_ALREADY_EXISTS
 
     results = await admin.create_topics(topics, validate_only=arguments.dry_run)

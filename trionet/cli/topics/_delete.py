@@ -6,6 +6,8 @@ import argparse
 from functools import partial
 from typing import TYPE_CHECKING
 
+from trionet.errors import ApiError
+
 from ..arguments._name_patterns import add_regex_argument
 from ..clients._admin import run_with_admin
 from ..clients._connection import add_connection_arguments
@@ -35,7 +37,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 async def _delete(arguments: argparse.Namespace, admin: Admin) -> int:
-    from trionet.errors import ApiError
     from trionet.protocol.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 
     names = await selected_names(arguments, admin)
