@@ -18,7 +18,7 @@ from trionet.protocol.messages.registry import APIS
 FRAMES = [
     framed_bytes
     for name in ("confluent-kafka", "kafka-python")
-    for data in [(Path(__file__).parents[1] / f"frames/{name}.bin").read_bytes()]
+    for data in [(Path(__file__).parent / f"frames/{name}.bin").read_bytes()]
     for found in decoded(data)
     for framed_bytes in [data[found["offset"] : found["offset"] + found["size"]]]
 ]

@@ -12,7 +12,7 @@ from trionet.cli.settings._broker_key_docs import MEANINGS as OF_BROKERS
 from trionet.cli.settings._client_key_docs import MEANINGS as OF_CLIENTS
 from trionet.cli.settings._kinds import APPLIED, KINDS, keys_of
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 ROW = re.compile(
     r"^\| `(?P<key>[a-z0-9.]+)` \| (?:`[^`]*` )?\| (?P<meaning>\S.*) \|$", re.MULTILINE
 )
