@@ -147,7 +147,7 @@ def test_it_is_asked_on_a_terminal_before_something_is_destroyed(
         rest = shown(terminal)
         ended = process.wait()
 
-    assert asked.endswith("trionet topics delete: delete topic orders with all records? [y/N] ")
+    assert asked.endswith("trionet topics delete: delete topic orders and all records? [y/N] ")
     assert status == ended
     assert ("nothing was changed" in rest) == bool(left)
     assert left == [row[0] for row in run("topics", "list", *b).rows]

@@ -52,7 +52,7 @@ def test_what_real_clients_and_a_broker_said_is_read_field_by_field(name: str) -
     """The frames were recorded between these clients and a broker of ours."""
     done = run("--json", f"{name}.bin")
 
-    assert f"trionet decode: {name}.bin: raw, frames with their size in front\n" == (
+    assert f"trionet decode: {name}.bin: raw, size-prefixed frames\n" == (
         done.stderr.decode()
     )
     assert (FRAMES / f"{name}.jsonl").read_text("utf-8") == done.stdout.decode()
@@ -84,7 +84,7 @@ def test_what_was_said_is_in_it(capsys: pytest.CaptureFixture[str]) -> None:
 def test_people_get_lines() -> None:
     done = run(ASKED.hex(" "))
 
-    assert (0, b"trionet decode: argument: hex, one message without its size in front\n") == (
+    assert (0, b"trionet decode: argument: hex, one message without a size prefix\n") == (
         done.returncode,
         done.stderr,
     )
@@ -246,7 +246,7 @@ def test_a_reader_that_has_enough_is_no_error_to_speak_of(tmp_path: Path) -> Non
         process.stdout.close()
         error = process.stderr.read()
 
-    assert f"trionet decode: {path}: raw, frames with their size in front\n" == error.decode()
+    assert f"trionet decode: {path}: raw, size-prefixed frames\n" == error.decode()
 
 
 @pytest.mark.slow

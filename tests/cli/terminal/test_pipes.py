@@ -38,7 +38,7 @@ def test_a_line_that_is_typed_is_sent_at_once_and_a_signal_ends_it(
         status, out, err = ended(process)
 
     assert (128 + number, b"") == (status, out)
-    assert "not sent, being no whole record yet: 14 bytes" in err
+    assert "not sent: 14 bytes of an incomplete record" in err
     assert "2 records" in err
     assert [b"a", b"b"] == [each.value for each in trionet.records(topic)]
 
