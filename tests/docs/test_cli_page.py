@@ -13,8 +13,7 @@ from trionet.cli.decode.input._inputs import TEXT_BYTES_MAX
 from trionet.cli.decode.input._split import ENTRY_BYTES_MAX
 from trionet.cli.decode.messages._allowance import RECORDS_SHOWN_MAX
 from trionet.cli.decode.messages._tree import Entry
-from trionet.cli.decode.output._documents import BYTES_SHOWN
-from trionet.cli.decode.output._documents import document
+from trionet.cli.decode.output._documents import BYTES_SHOWN, document
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md").read_text("utf-8")
 

@@ -52,9 +52,7 @@ def test_what_real_clients_and_a_broker_said_is_read_field_by_field(name: str) -
     """The frames were recorded between these clients and a broker of ours."""
     done = run("--json", f"{name}.bin")
 
-    assert f"trionet decode: {name}.bin: raw, size-prefixed frames\n" == (
-        done.stderr.decode()
-    )
+    assert f"trionet decode: {name}.bin: raw, size-prefixed frames\n" == (done.stderr.decode())
     assert (FRAMES / f"{name}.jsonl").read_text("utf-8") == done.stdout.decode()
     assert 0 == done.returncode
 
