@@ -56,7 +56,7 @@ from ..log.files._directory import Buffer
 from ..log.validation._recompression import must_recompress, recompress
 from ..model._broker_state import BrokerState
 from ..model._purgatory import AT_ONCE_MAX
-from ..storage._record_conversion import to_batches, is_message_set
+from ..storage._record_conversion import is_message_set, to_batches
 from ._current_leader import CurrentLeaders, error_code_for, has_current_leader
 
 ALL: Final = -1

@@ -9,25 +9,27 @@ from typing import TYPE_CHECKING
 from ..arguments._name_patterns import add_regex_argument, matching
 from ..clients._admin import run_with_admin
 from ..clients._connection import add_connection_arguments
-from ..terminal._confirmation import add_confirming_argument, confirmed
-from ..terminal._output import Table, add_format_arguments, tell, write_results
+from ..terminal._confirmation import add_confirmation_argument, confirmed
+from ..terminal._output import Table, add_format_arguments, print_message, write_results
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
-    parser.description = "Delete groups, with what they have committed. They must have no members."
-    parser.add_argument("groups", metavar="GROUP", nargs="+", help="the names of the groups")
+    """Add the command's arguments to ``parser``."""
+    parser.description = (
+        "Delete groups and their committed offsets. The groups must have no members."
+    )
+    parser.add_argument("groups", metavar="GROUP", nargs="+", help="group names")
     add_regex_argument(parser, "groups")
-    add_confirming_argument(parser)
+    add_confirmation_argument(parser)
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all were deleted, 1 not all."""
+    """Run the command; returns the exit status: 0 all were deleted, 1 some were not."""
     return run_with_admin(arguments, partial(_delete, arguments))
 
 
@@ -39,10 +41,10 @@ async def _delete(arguments: argparse.Namespace, admin: Admin) -> int:
     if arguments.regex:
         names = matching(names, await admin.list_groups())
     if not names:
-        tell(arguments, "no group has such a name")
+        print_message(arguments, "no group matches")
         return 1
     what = f"group {names[0]}" if len(names) == 1 else f"{len(names)} groups ({', '.join(names)})"
-    if not confirmed(arguments, f"delete {what} with all that is committed"):
+    if not confirmed(arguments, f"delete {what} and all committed offsets"):
         return 1
     results = await admin.delete_groups(names)
     rows = [(name,) for name in names if results[name] is None]

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..clients._admin import run_with_admin
 from ..clients._connection import add_connection_arguments
-from ..terminal._confirmation import add_confirming_argument, confirmed
-from ..terminal._output import Table, add_format_arguments, tell, write_results
+from ..terminal._confirmation import add_confirmation_argument, confirmed
+from ..terminal._output import Table, add_format_arguments, print_message, write_results
 
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Describe the command's arguments to ``parser``."""
+    """Add the command's arguments to ``parser``."""
     parser.description = (
-        "Make a group forget what it has committed in topics. Nobody in it may read them."
+        "Delete the committed offsets of a group for topics. No member may be subscribed to them."
     )
-    parser.add_argument("group", metavar="GROUP", help="the name of the group")
+    parser.add_argument("group", metavar="GROUP", help="group name")
     parser.add_argument(
         "-t",
         "--topics",
@@ -31,15 +31,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         required=True,
         metavar="TOPIC[:N,...]",
-        help="a topic, or these partitions of it; may be given many times",
+        help="a topic, optionally with partitions; may be repeated",
     )
-    add_confirming_argument(parser)
+    add_confirmation_argument(parser)
     add_format_arguments(parser)
     add_connection_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the command; returns the exit status: 0 all is forgotten, 1 not all."""
+    """Run the command; returns the exit status: 0 all were deleted, 1 some were not."""
     from ..arguments._topic_partitions import parse_topic
 
     topics = [parse_topic(text) for text in arguments.topics]
@@ -57,10 +57,12 @@ async def _delete(arguments: argparse.Namespace, topics: Topics, admin: Admin) -
         *(TopicPartition(topic, n) for topic, numbers in topics for n in numbers or ()),
     }
     if not partitions:
-        tell(arguments, f"group {arguments.group} has committed nothing there")
+        print_message(
+            arguments, f"group {arguments.group} has no committed offsets in these topics"
+        )
         return 1
     shown = ", ".join(map(str, sorted(partitions)))
-    if not confirmed(arguments, f"let group {arguments.group} forget its offsets of {shown}"):
+    if not confirmed(arguments, f"delete the offsets of group {arguments.group} for {shown}"):
         return 1
     results = await admin.delete_group_offsets(arguments.group, sorted(partitions))
     rows = [(*key, committed.get(key)) for key, error in results.items() if error is None]
