@@ -50,7 +50,7 @@ class GroupMember:
         self.client = client
         self.subscription = SubscriptionState(EARLIEST)
         self.coordinator = ConsumerCoordinator(
-            client, settings, self.subscription, random.Random(1), on_news=self._wake
+            client, settings, self.subscription, random.Random(1), notify=self._wake
         )
         self.told: list[tuple[str, list[int]]] = []
         self._news = trio.Event()
@@ -137,7 +137,7 @@ async def open_member(
             member = GroupMember(client, settings)
             if wanted := list(topics):
                 member.subscription.subscribe(wanted)
-            nursery.start_soon(member.coordinator.go_on)
+            nursery.start_soon(member.coordinator.run)
             try:
                 with caller.block():
                     yield member

@@ -20,7 +20,7 @@ import trio
 from ..client.producer.deliveries import Deliveries
 from ..client.producer.delivery import Delivery
 from ..client.producer.opening import open_producer
-from ..client.producer.outcome import BatchOutcome
+from ..client.producer.outcome import ProduceRequestResult
 from ..client.producer.producer import Producer
 from ..client.topic_partition import TopicPartition
 from ..errors import SendBatchError
@@ -181,7 +181,7 @@ async def open_shared_producer(settings: Mapping[str, str]) -> AsyncIterator[Sha
             yield SharedProducer(producer, scope)
 
 
-def _is_decided(outcome: BatchOutcome) -> bool:
+def _is_decided(outcome: ProduceRequestResult) -> bool:
     if outcome.parts is None:
         return outcome.is_done
     return all(_is_decided(part) for _, part in outcome.parts)
@@ -189,7 +189,7 @@ def _is_decided(outcome: BatchOutcome) -> bool:
 
 def _account(deliveries: Deliveries, written: Written) -> None:
     # Keys may have sent each record to another batch than the one before: so first by batch.
-    found: dict[BatchOutcome, tuple[int, int, int]] = {}
+    found: dict[ProduceRequestResult, tuple[int, int, int]] = {}
     for outcome, index, count in deliveries.spans():
         if outcome.is_plain:
             first, _, total = found.get(outcome, (index, 0, 0))

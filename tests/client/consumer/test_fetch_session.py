@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.client.consumer.fetch_session import FetchSession, WantedPartition
+from trionet.client.consumer.fetch_session import FetchSession, RequestedPartition
 from trionet.client.topic_partition import TopicPartition
 from trionet.protocol import error_codes
 from trionet.protocol.messages.fetch import (
@@ -17,12 +17,12 @@ A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b",
 IDS = {"a": b"a" * 16, "b": b"b" * 16}
 
 
-def wanted(offset: int = 0, *names: TopicPartition) -> dict[TopicPartition, WantedPartition]:
-    return {each: WantedPartition(IDS[each.topic], offset, 1000, 3) for each in names}
+def wanted(offset: int = 0, *names: TopicPartition) -> dict[TopicPartition, RequestedPartition]:
+    return {each: RequestedPartition(IDS[each.topic], offset, 1000, 3) for each in names}
 
 
 def filled(
-    session: FetchSession, partitions: dict[TopicPartition, WantedPartition]
+    session: FetchSession, partitions: dict[TopicPartition, RequestedPartition]
 ) -> FetchRequest:
     request = FetchRequest()
     session.fill(request, partitions)
@@ -54,7 +54,7 @@ def answer(session_id: int, *names: TopicPartition, error_code: int = 0) -> Fetc
 def opened(*names: TopicPartition) -> FetchSession:
     session = FetchSession(1)
     filled(session, wanted(0, *names))
-    assert session.answered(answer(7, *names)) is not None
+    assert session.handle_response(answer(7, *names)) is not None
     return session
 
 
@@ -73,7 +73,7 @@ def test_next_requests_tell_changes_alone() -> None:
     assert (7, 1) == (request.session_id, request.session_epoch)
     assert [("b", 0, 9)] == asked(request)
     assert [("a", [1])] == forgotten(request)
-    assert session.answered(answer(7, B0)) is not None
+    assert session.handle_response(answer(7, B0)) is not None
     request = filled(session, {**wanted(0, A0, A1), **wanted(9, B0)})
     assert (7, 2) == (request.session_id, request.session_epoch)
     assert [("a", 1, 0)] == asked(request)
@@ -83,7 +83,7 @@ def test_next_requests_tell_changes_alone() -> None:
 def test_partitions_are_found_by_their_topics_ids() -> None:
     session = opened(A0, B0)
     filled(session, wanted(1, A0, B0))
-    found = session.answered(answer(7, B0))
+    found = session.handle_response(answer(7, B0))
 
     assert found is not None
     assert [B0] == list(found)
@@ -91,7 +91,7 @@ def test_partitions_are_found_by_their_topics_ids() -> None:
 
 def test_topic_that_was_made_anew_is_forgotten_under_its_old_id() -> None:
     session = opened(A0)
-    anew = {A0: WantedPartition(b"c" * 16, 0, 1000, 0)}
+    anew = {A0: RequestedPartition(b"c" * 16, 0, 1000, 0)}
     request = filled(session, anew)
 
     assert [b"c" * 16] == [each.topic_id for each in request.topics]
@@ -107,13 +107,13 @@ def test_node_that_opens_no_session_is_asked_for_all_each_time() -> None:
             request.session_epoch,
             asked(request),
         )
-        assert session.answered(answer(0, A0)) is not None
+        assert session.handle_response(answer(0, A0)) is not None
 
 
 def test_node_may_close_a_session_in_its_answer() -> None:
     session = opened(A0, A1)
     filled(session, wanted(1, A0, A1))
-    assert session.answered(answer(0, A0)) is not None
+    assert session.handle_response(answer(0, A0)) is not None
     request = filled(session, wanted(1, A0, A1))
 
     assert (0, 0) == (request.session_id, request.session_epoch)
@@ -133,7 +133,7 @@ def test_refused_session_begins_anew(error_code: int, session_id: int) -> None:
     session = opened(A0, A1)
     filled(session, wanted(1, A0, A1))
 
-    assert session.answered(answer(0, error_code=error_code)) is None
+    assert session.handle_response(answer(0, error_code=error_code)) is None
     request = filled(session, wanted(1, A0, A1))
     assert (session_id, 0) == (request.session_id, request.session_epoch)
     assert 2 == len(asked(request))
@@ -155,21 +155,21 @@ def test_answer_to_a_full_fetch_is_about_exactly_what_was_asked(
     session = FetchSession(1)
     filled(session, wanted(0, A0, A1))
 
-    assert session.answered(answer(7, *names)) is None
+    assert session.handle_response(answer(7, *names)) is None
     assert 0 == filled(session, wanted(0, A0, A1)).session_epoch
 
 
 def test_incremental_answer_may_leave_out_but_not_add() -> None:
     session = opened(A0, A1)
     filled(session, wanted(1, A0, A1))
-    assert {} == session.answered(answer(7))
+    assert {} == session.handle_response(answer(7))
     filled(session, wanted(2, A0, A1))
-    assert session.answered(answer(7, B0)) is None
+    assert session.handle_response(answer(7, B0)) is None
 
 
 def test_session_speaks_of_topics_in_one_way_or_begins_anew() -> None:
     session = opened(A0)
-    unknown = {A0: WantedPartition(NO_UUID, 1, 1000, 0)}
+    unknown = {A0: RequestedPartition(NO_UUID, 1, 1000, 0)}
     request = filled(session, unknown)
 
     assert not session.uses_topic_ids
@@ -180,7 +180,7 @@ def test_epochs_begin_again_before_they_are_too_large() -> None:
     session = opened(A0)
     session._epoch = 2**31 - 1
     filled(session, wanted(1, A0))
-    assert session.answered(answer(7)) is not None
+    assert session.handle_response(answer(7)) is not None
 
     assert 1 == filled(session, wanted(2, A0)).session_epoch
 

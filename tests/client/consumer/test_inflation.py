@@ -19,8 +19,8 @@ from trionet.client.consumer.consumer import Consumer
 from trionet.client.consumer.inflation import (
     INFLATED_BYTES_MAX,
     PACKED_BYTES_MAX,
-    Inflation,
-    opened_at_once,
+    Decompression,
+    decompressed_inline,
 )
 from trionet.client.consumer.opening import open_consumer
 from trionet.client.consumer.partition_state import FetchPosition, PartitionState
@@ -38,7 +38,7 @@ SPARSE = bytes(INFLATED_BYTES_MAX)
 
 
 def is_opened_at_once(records: bytes) -> bool:
-    return opened_at_once(memoryview(records), 0, read_header(records, 0)) is not None
+    return decompressed_inline(memoryview(records), 0, read_header(records, 0)) is not None
 
 
 def fetched(records: bytes, offset: int = 0) -> CompletedFetch:
@@ -54,10 +54,10 @@ async def values(fetch: CompletedFetch) -> list[bytes | None]:
         chunk = fetch.next_chunk(100)
         if chunk is not None:
             found += [each.value for each in chunk.records]
-        elif fetch.inflation is None:
+        elif fetch.decompression is None:
             return found
         else:
-            await fetch.inflation.run()
+            await fetch.decompression.run()
 
 
 # Which.
@@ -122,14 +122,14 @@ async def test_a_large_batch_that_is_corrupt_is_told_of() -> None:
 
 async def test_an_inflation_that_was_cancelled_before_it_began_is_begun_again() -> None:
     records = memoryview(batch(SPARSE, codec=GZIP))
-    inflation = Inflation(records, 0)
+    decompression = Decompression(records, 0)
     with trio.CancelScope() as scope:
         scope.cancel()
-        await inflation.run()
-    assert (None, None) == (inflation.opened, inflation.error)
-    await inflation.run()
+        await decompression.run()
+    assert (None, None) == (decompression.opened, decompression.error)
+    await decompression.run()
 
-    assert inflation.opened is not None
+    assert decompression.opened is not None
 
 
 # In a consumer.

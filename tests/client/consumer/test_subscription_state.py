@@ -170,9 +170,9 @@ def test_reset_is_due_until_it_is_asked_for(subscriptions: SubscriptionState) ->
     assert LATEST == state.strategy
     assert EARLIEST == subscriptions.partitions[A1].strategy
     assert [A0, A1] == subscriptions.to_reset(0.0)
-    state.is_asking = True
+    state.is_request_in_flight = True
     assert [A1] == subscriptions.to_reset(0.0)
-    state.is_asking = False
+    state.is_request_in_flight = False
     state.retry_at = 1.0
     assert [A1] == subscriptions.to_reset(0.5)
     assert [A0, A1] == subscriptions.to_reset(1.0)

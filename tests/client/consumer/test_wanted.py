@@ -17,11 +17,11 @@ from trionet.client.consumer.opening import open_consumer
 from trionet.client.consumer.reset_strategy import EARLIEST
 from trionet.client.consumer.settings import ConsumerSettings
 from trionet.client.consumer.wanted import (
+    checked_epoch,
+    checked_offset,
     offsets_to_commit,
     topic_names,
     topic_partitions,
-    wanted_epoch,
-    wanted_offset,
 )
 from trionet.client.offset_and_metadata import OffsetAndMetadata
 from trionet.client.producer.opening import open_producer
@@ -84,7 +84,7 @@ def test_a_plain_tuple_is_a_partition() -> None:
 )
 def test_offsets_are_whole_numbers_from_0(offset: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
-        wanted_offset(offset)
+        checked_offset(offset)
     with pytest.raises(error):
         offsets_to_commit({T0: offset})
     with pytest.raises(error):
@@ -96,7 +96,7 @@ def test_offsets_are_whole_numbers_from_0(offset: Any, error: type[Exception]) -
 )
 def test_epochs_are_those_that_the_protocol_can_carry(epoch: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
-        wanted_epoch(epoch)
+        checked_epoch(epoch)
     with pytest.raises(error):
         offsets_to_commit({T0: OffsetAndMetadata(1, "", epoch)})
 

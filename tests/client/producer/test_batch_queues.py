@@ -20,7 +20,7 @@ from trionet.client.cluster import NO_LEADER
 from trionet.client.producer.accumulator import RecordAccumulator
 from trionet.client.producer.batch import SEQUENCE_MAX, ProducerBatch
 from trionet.client.producer.delivery import Delivery
-from trionet.client.producer.idempotence import Idempotence
+from trionet.client.producer.idempotence import TransactionManager
 from trionet.client.topic_partition import TopicPartition
 from trionet.protocol import error_codes
 
@@ -468,7 +468,7 @@ def test_one_partition_is_asked_for_without_a_look_at_the_others() -> None:
 
 def test_the_next_look_is_when_the_one_may_go_that_is_tried_next() -> None:
     """One out of order waits for those behind it: their wait counts, not its own."""
-    state = Idempotence()
+    state = TransactionManager()
     state.take_id(7, 0)
     records = accumulator(ONE, state)
     add(records, 0)

@@ -174,7 +174,7 @@ class Steps(trio.abc.Instrument):
         self.count = 0
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        self.count += "Sender.keep_sending" in task.name
+        self.count += "Sender.run" in task.name
 
 
 async def test_producer_with_nothing_to_do_does_not_spin(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.numbered_batches import NOW, T0, T1, Batch, idempotence, may_drain, sent, written
-from trionet.client.producer.idempotence import Idempotence
+from trionet.client.producer.idempotence import TransactionManager
 from trionet.client.producer.sequences import (
     EPOCH_MAX,
     KNOWN_SECONDS,
@@ -23,14 +23,14 @@ OUT_OF_ORDER = error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER
 UNKNOWN_PRODUCER = error_codes.UNKNOWN_PRODUCER_ID
 
 
-def lost(state: Idempotence, *batches: Batch) -> None:
+def lost(state: TransactionManager, *batches: Batch) -> None:
     """Their responses are, with the connection."""
     for batch in batches:
         assert state.can_retry(batch, error_codes.NETWORK_EXCEPTION, NONE)
         batch.may_be_written = True
 
 
-def refused(state: Idempotence, *batches: Batch) -> None:
+def refused(state: TransactionManager, *batches: Batch) -> None:
     for batch in batches:
         assert not state.is_written(batch, OUT_OF_ORDER)
         assert state.can_retry(batch, OUT_OF_ORDER, NONE)
@@ -38,7 +38,7 @@ def refused(state: Idempotence, *batches: Batch) -> None:
 
 
 def test_nothing_is_sent_before_there_is_an_id() -> None:
-    state = Idempotence()
+    state = TransactionManager()
     batch = Batch()
 
     assert (True, False) == (state.needs_id, may_drain(state, batch))
@@ -459,7 +459,7 @@ def test_pieces_of_a_split_batch_share_its_numbers() -> None:
 
 
 def test_worn_out_epoch_needs_a_new_id() -> None:
-    state = Idempotence()
+    state = TransactionManager()
     state.take_id(7, EPOCH_MAX)
     known, bad, waiting = Batch(), Batch(), Batch()
     sent(state, known)

@@ -8,46 +8,46 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from trionet.client.producer.buffer_pool import BufferPool
-from trionet.client.producer.room import Room
+from trionet.client.producer.room import BufferPoolWaiters
 
 
-async def take(room: Room, pool: BufferPool, size: int) -> None:
+async def take(waiters: BufferPoolWaiters, pool: BufferPool, size: int) -> None:
     """Take memory as soon as it is there and it is our turn."""
-    with room.place() as place:
+    with waiters.join() as waiter:
         while True:
-            await place.turn()
-            if room.let_try(partial(pool.take, size)):
+            await waiter.turn()
+            if waiters.try_first(partial(pool.take, size)):
                 return
 
 
 async def test_who_waits_goes_on_when_memory_comes_back() -> None:
     """B3."""
     pool = BufferPool(1000)
-    room = Room(pool)
+    waiters = BufferPoolWaiters(pool)
     pool.take(800)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(take, room, pool, 500)
+        nursery.start_soon(take, waiters, pool, 500)
         await wait_all_tasks_blocked()
 
-        assert 1 == room.waiting
+        assert 1 == waiters.waiting
         assert 200 == pool.available
 
         pool.give_back(800)
 
     assert 500 == pool.available
-    assert 0 == room.waiting
+    assert 0 == waiters.waiting
 
 
 async def test_who_waits_first_is_served_first() -> None:
     """B3: however little the others want."""
     pool = BufferPool(1000)
-    room = Room(pool)
+    waiters = BufferPoolWaiters(pool)
     pool.take(500)
     pool.take(500)
     served: list[int] = []
 
     async def wait(size: int) -> None:
-        await take(room, pool, size)
+        await take(waiters, pool, size)
         served.append(size)
 
     async with trio.open_nursery() as nursery:
@@ -72,10 +72,10 @@ async def test_who_waits_first_is_served_first() -> None:
 
 async def test_who_does_not_wait_takes_nothing_from_those_who_do() -> None:
     pool = BufferPool(1000)
-    room = Room(pool)
+    waiters = BufferPoolWaiters(pool)
     pool.take(800)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(take, room, pool, 500)
+        nursery.start_soon(take, waiters, pool, 500)
         await wait_all_tasks_blocked()
 
         assert not pool.take(100)
@@ -92,14 +92,14 @@ async def test_who_does_not_wait_takes_nothing_from_those_who_do() -> None:
 async def test_who_gives_up_leaves_nothing_behind(place: int) -> None:
     """B5: no waiter, all memory, and the next one's turn comes."""
     pool = BufferPool(1000)
-    room = Room(pool)
+    waiters = BufferPoolWaiters(pool)
     pool.take(1000)
     scopes = [trio.CancelScope() for _ in range(2)]
     done: list[int] = []
 
     async def wait(number: int) -> None:
         with scopes[number]:
-            await take(room, pool, 600)
+            await take(waiters, pool, 600)
             done.append(number)
 
     async with trio.open_nursery() as nursery:
@@ -109,19 +109,19 @@ async def test_who_gives_up_leaves_nothing_behind(place: int) -> None:
         scopes[place].cancel(reason="a test")
         await wait_all_tasks_blocked()
 
-        assert 1 == room.waiting
+        assert 1 == waiters.waiting
 
         pool.give_back(1000)
 
     assert [1 - place] == done
-    assert 0 == room.waiting
+    assert 0 == waiters.waiting
     assert 400 == pool.available
 
 
 async def test_many_tasks_leave_all_memory_free(autojump_clock: trio.testing.MockClock) -> None:
     """B7."""
     pool = BufferPool(10_000)
-    room = Room(pool)
+    waiters = BufferPoolWaiters(pool)
     chance = random.Random(7)
     peak = 0
 
@@ -129,7 +129,7 @@ async def test_many_tasks_leave_all_memory_free(autojump_clock: trio.testing.Moc
         nonlocal peak
         for _ in range(50):
             size = chance.randrange(1, 6000)
-            await take(room, pool, size)
+            await take(waiters, pool, size)
             peak = max(peak, pool.bytes_max - pool.available)
             await trio.sleep(chance.random() / 100)
             pool.give_back(size)
@@ -139,20 +139,20 @@ async def test_many_tasks_leave_all_memory_free(autojump_clock: trio.testing.Moc
             nursery.start_soon(use)
 
     assert pool.bytes_max == pool.available
-    assert 0 == room.waiting
+    assert 0 == waiters.waiting
     assert 6000 < peak <= 10_000
 
 
 async def test_the_end_wakes_all_who_wait() -> None:
     """B9: each finds out by itself that there is no more to be had."""
-    room = Room(BufferPool(1000))
+    waiters = BufferPoolWaiters(BufferPool(1000))
     is_closed = False
     turns: list[int] = []
 
     async def wait(number: int) -> None:
-        with room.place() as place:
+        with waiters.join() as waiter:
             while not is_closed:
-                await place.turn()
+                await waiter.turn()
                 turns.append(number)
 
     async with trio.open_nursery() as nursery:
@@ -163,7 +163,7 @@ async def test_the_end_wakes_all_who_wait() -> None:
         assert {0} == set(turns)
 
         is_closed = True
-        room.wake_all()
+        waiters.wake_all()
 
     assert {0, 1, 2} == set(turns)
-    assert 0 == room.waiting
+    assert 0 == waiters.waiting

@@ -51,7 +51,7 @@ class Steps(trio.abc.Instrument):
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         self.count += task is self._task
-        self.of_sender += task.name.endswith("Sender.keep_sending")
+        self.of_sender += task.name.endswith("Sender.run")
 
 
 async def test_task_that_makes_the_turns_waits_once_for_each_answer(

@@ -24,9 +24,9 @@ from trionet import (
 from trionet.client.producer import Acknowledgement
 from trionet.client.producer.deliveries import Deliveries
 from trionet.client.producer.delivery import Delivery
-from trionet.client.producer.outcome import BatchOutcome
+from trionet.client.producer.outcome import ProduceRequestResult
 from trionet.client.producer.producer import Producer
-from trionet.client.producer.undelivered import KINDS_MAX, Undelivered
+from trionet.client.producer.undelivered import KINDS_MAX, UnseenFailures
 from trionet.client.topic_partition import TopicPartition
 from trionet.protocol import error_codes
 from trionet.testing import MemoryNetwork
@@ -387,7 +387,7 @@ async def test_error_that_a_call_has_raised_is_not_raised_again_for_each_record(
 
 def test_look_at_a_record_stays_one_when_its_batch_is_split() -> None:
     """Its call was cancelled while the batch was on its way, which is too large for its topic."""
-    batch, parts = BatchOutcome(T0), [BatchOutcome(T0), BatchOutcome(T0)]
+    batch, parts = ProduceRequestResult(T0), [ProduceRequestResult(T0), ProduceRequestResult(T0)]
     batch.look(3)
     batch.split([(0, parts[0]), (2, parts[1])])
 
@@ -399,21 +399,21 @@ def test_look_at_a_record_stays_one_when_its_batch_is_split() -> None:
 
 def test_failures_of_many_batches_are_one_entry() -> None:
     """A producer may run for weeks and see many of them."""
-    undelivered = Undelivered()
-    entries = {undelivered.add(T0, TrionetError("no"), 2) for _ in range(1000)}
+    unseen_failures = UnseenFailures()
+    entries = {unseen_failures.add(T0, TrionetError("no"), 2) for _ in range(1000)}
 
-    error = undelivered.error()
+    error = unseen_failures.error()
     assert error is not None
     assert 1 == len(entries)
     assert [("t", 0, 2000)] == [each[:3] for each in error.failures]
 
 
 def test_only_so_many_kinds_are_kept_apart() -> None:
-    undelivered = Undelivered()
+    unseen_failures = UnseenFailures()
     for number in range(KINDS_MAX + 7):
-        undelivered.add(TopicPartition("t", number), NO, 2)
+        unseen_failures.add(TopicPartition("t", number), NO, 2)
 
-    error = undelivered.error()
+    error = unseen_failures.error()
     assert error is not None
     assert KINDS_MAX == len(error.failures)
     assert 2 * (KINDS_MAX + 7) == error.records
@@ -421,14 +421,14 @@ def test_only_so_many_kinds_are_kept_apart() -> None:
 
 
 def test_kinds_that_were_looked_at_make_room_for_others() -> None:
-    undelivered = Undelivered()
+    unseen_failures = UnseenFailures()
     for number in range(3 * KINDS_MAX):
-        outcome = BatchOutcome(TopicPartition("t", number))
+        outcome = ProduceRequestResult(TopicPartition("t", number))
         outcome.fail(NO)
-        outcome.unseen = undelivered.add(outcome.topic_partition, NO, 1)
+        outcome.unseen = unseen_failures.add(outcome.topic_partition, NO, 1)
         outcome.look(0)
-    undelivered.add(T0, NO, 1)
+    unseen_failures.add(T0, NO, 1)
 
-    error = undelivered.error()
+    error = unseen_failures.error()
     assert error is not None
     assert [("t", 0, 1, NO)] == list(error.failures)

@@ -12,11 +12,11 @@ from ...errors import TrionetError
 from ...protocol import error_codes
 from ..api_errors import api_error
 from ..kafka_client import KafkaClient
-from .failures import Failures
+from .failures import PendingErrors
 from .fetcher import Fetcher
 from .offset_reset import OffsetReset
 from .subscription_state import SubscriptionState
-from .validation import Validation
+from .validation import PositionValidator
 
 logger = logging.getLogger("trionet.client.consumer")
 
@@ -24,30 +24,30 @@ logger = logging.getLogger("trionet.client.consumer")
 _FINAL = frozenset({error_codes.TOPIC_AUTHORIZATION_FAILED, error_codes.INVALID_TOPIC_EXCEPTION})
 
 
-class Background:
+class NetworkTask:
     """See the module.
 
     Args:
         client: polled here, and by nobody else.
         subscriptions: what is wanted.
-        failures: what the user has to be told.
+        errors: what the user has to be told.
         workers: what sends requests between two polls.
-        look_for_offsets: called while committed offsets have to be asked for.
+        find_offsets: called while committed offsets have to be asked for.
     """
 
     def __init__(
         self,
         client: KafkaClient,
         subscriptions: SubscriptionState,
-        failures: Failures,
-        workers: tuple[OffsetReset | Validation | Fetcher, ...],
-        look_for_offsets: Callable[[], None],
+        errors: PendingErrors,
+        workers: tuple[OffsetReset | PositionValidator | Fetcher, ...],
+        find_offsets: Callable[[], None],
     ) -> None:
         self._client = client
         self._subscriptions = subscriptions
-        self._failures = failures
+        self._errors = errors
         self._workers = workers
-        self._look_for_offsets = look_for_offsets
+        self._find_offsets = find_offsets
         self._updates = -1
         self._error: TrionetError | None = None
 
@@ -59,23 +59,23 @@ class Background:
 
     def _work(self, now: float) -> float:
         """Send what is due; seconds until something else is, if nothing happens before."""
-        self._look_at_metadata()
+        self._check_metadata()
         if not self._subscriptions.partitions:
             return math.inf
         if self._subscriptions.initializing():
-            self._look_for_offsets()
+            self._find_offsets()
         return min((each.send(now) for each in self._workers), default=math.inf)
 
-    def _look_at_metadata(self) -> None:
+    def _check_metadata(self) -> None:
         metadata = self._client.metadata
         error = metadata.error
         if error is not self._error:
             self._error = error
-            self._failures.add_if_final(error)
+            self._errors.add_if_final(error)
         if metadata.updates == self._updates:
             return
         self._updates = metadata.updates
         for topic in metadata.cluster.topics.values():
             if topic.error_code in _FINAL:
-                self._failures.add(api_error(topic.error_code, f"topic {topic.name}"))
+                self._errors.add(api_error(topic.error_code, f"topic {topic.name}"))
         self._subscriptions.look_at_leaders(metadata.cluster)

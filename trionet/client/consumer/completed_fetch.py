@@ -18,8 +18,8 @@ from ...protocol.records.types import Columns
 from ..topic_partition import TopicPartition
 from .chunk import Chunk
 from .columns import joined, sliced
-from .inflation import Inflation, opened_at_once
-from .opened_batch import OpenedBatch
+from .inflation import Decompression, decompressed_inline
+from .opened_batch import DecompressedBatch
 from .partition_state import OFFSET_MAX, FetchPosition, PartitionState
 from .settings import FetchSettings
 from .transaction_filter import TransactionFilter
@@ -46,7 +46,7 @@ class CompletedFetch:
         name: of the partition.
         state: of the partition.
         chunk: the records that are decoded, until all were handed out.
-        inflation: has to be run before anything more can be decoded; None if nothing has.
+        decompression: has to be run before anything more can be decoded; None if nothing has.
         position: behind what was decoded.
         end: behind the last whole batch.
         size: of the batches that are not decoded yet, in bytes.
@@ -61,8 +61,8 @@ class CompletedFetch:
         "_records",
         "_settings",
         "chunk",
+        "decompression",
         "end",
-        "inflation",
         "name",
         "position",
         "size",
@@ -87,8 +87,8 @@ class CompletedFetch:
         self._records = records
         self._filter = TransactionFilter(aborted, is_read_committed=settings.is_read_committed)
         self._next = 0
-        self._opened: OpenedBatch | None = None
-        self.inflation: Inflation | None = None
+        self._opened: DecompressedBatch | None = None
+        self.decompression: Decompression | None = None
         self._batches: list[tuple[int, BatchHeader]] = []
         try:
             for each in iter_batches(records):
@@ -109,7 +109,7 @@ class CompletedFetch:
         return self._jumps == self.state.jumps
 
     def next_chunk(self, records_wanted: int) -> Chunk | None:
-        """Decode records; None if there are no more of them, or :attr:`inflation` comes first.
+        """Decode records; None if there are no more of them, or :attr:`decompression` comes first.
 
         Args:
             records_wanted: small batches are put together until there are so many.
@@ -143,7 +143,7 @@ class CompletedFetch:
                 start, header = self._batches[self._next]
                 if found is not None and not found.fits(header):
                     return None
-                if self.inflation is None and not self._is_for_users(start, header):
+                if self.decompression is None and not self._is_for_users(start, header):
                     self._passed(header)
                     continue
                 opened = self._open(start, header)
@@ -175,24 +175,24 @@ class CompletedFetch:
         except WireFormatError as error:
             raise_from(self._corrupt(str(error)), error)
 
-    def _open(self, start: int, header: BatchHeader) -> OpenedBatch | None:
+    def _open(self, start: int, header: BatchHeader) -> DecompressedBatch | None:
         """A batch that can be decoded; None if it has to be inflated before."""
-        inflation = self.inflation
-        if inflation is None:
+        decompression = self.decompression
+        if decompression is None:
             try:
-                self._opened = opened_at_once(self._records, start, header)
+                self._opened = decompressed_inline(self._records, start, header)
             except WireFormatError as error:
                 raise_from(self._corrupt(str(error)), error)
             if self._opened is None:
-                self.inflation = Inflation(self._records, start)
-        elif inflation.opened is not None or inflation.error is not None:
-            self.inflation = None
-            self._opened = inflation.opened
-            if inflation.error is not None:
-                raise_from(self._corrupt(str(inflation.error)), inflation.error)
+                self.decompression = Decompression(self._records, start)
+        elif decompression.opened is not None or decompression.error is not None:
+            self.decompression = None
+            self._opened = decompression.opened
+            if decompression.error is not None:
+                raise_from(self._corrupt(str(decompression.error)), decompression.error)
         return self._opened
 
-    def _decode(self, opened: OpenedBatch) -> Columns | None:
+    def _decode(self, opened: DecompressedBatch) -> Columns | None:
         """The next records of a batch, without those before the position."""
         try:
             columns = opened.read(DECODED_RECORDS_MAX)

@@ -20,9 +20,9 @@ from .chunk import Chunk
 from .coordinator.callbacks import RebalanceCallback, RebalanceCallbacks
 from .coordinator.consumer_coordinator import ConsumerCoordinator
 from .coordinator.group_metadata import GroupMetadata
-from .failures import Failures
+from .failures import PendingErrors
 from .fetcher import Fetcher
-from .offset_questions import OffsetAndTimestamp, OffsetQuestions
+from .offset_questions import OffsetAndTimestamp, OffsetFetcher
 from .partition_state import NO_EPOCH, FetchPosition, PartitionState
 from .record import ConsumerBatch, ConsumerRecord
 from .record_loop import NOTHING, RecordLoop
@@ -36,12 +36,12 @@ from .reset_strategy import (
 from .settings import ConsumerSettings
 from .subscription_state import SubscriptionState
 from .wanted import (
+    checked_epoch,
+    checked_offset,
     offsets_to_commit,
     topic_names,
     topic_partition,
     topic_partitions,
-    wanted_epoch,
-    wanted_offset,
 )
 
 #: How long records may be handed out without a full checkpoint, in seconds.
@@ -59,11 +59,11 @@ class Consumer:
         client: polled by somebody else.
         subscriptions: what is wanted, and where it is.
         fetcher: fetches.
-        failures: what the background has to tell.
+        errors: what the background has to tell.
         settings: of the consumer.
         news: parks who waits for records.
         coordinator: the consumer's side of its group; None without one.
-        questions: asks logs for offsets.
+        offset_fetcher: asks logs for offsets.
     """
 
     def __init__(
@@ -71,24 +71,24 @@ class Consumer:
         client: KafkaClient,
         subscriptions: SubscriptionState,
         fetcher: Fetcher,
-        failures: Failures,
+        errors: PendingErrors,
         settings: ConsumerSettings,
-        news: trio.lowlevel.ParkingLot,
+        parking_lot: trio.lowlevel.ParkingLot,
         coordinator: ConsumerCoordinator | None,
-        questions: OffsetQuestions,
+        offset_fetcher: OffsetFetcher,
     ) -> None:
         self._client = client
         self._subscriptions = subscriptions
         self._fetcher = fetcher
-        self._failures = failures
+        self._errors = errors
         self._settings = settings
-        self._news = news
+        self._parking_lot = parking_lot
         self._coordinator = coordinator
-        self._questions = questions
+        self._offset_fetcher = offset_fetcher
         self._clock = trio.lowlevel.current_clock().current_time
         self._loop = RecordLoop(self._next_chunk)
         self._in_hand: PartitionState | None = None
-        self._is_asking = self._is_closed = False
+        self._is_reading = self._is_closed = False
         subscriptions.on_change = self._changed
 
     # What is wanted.
@@ -154,11 +154,11 @@ class Consumer:
             if self._coordinator is not None and self._subscriptions.is_group_managed:
                 await self._coordinator.leave("the consumer has unsubscribed")
         except Exception:
-            self._want_nothing()
+            self._clear_subscription()
             raise
-        self._want_nothing()
+        self._clear_subscription()
 
-    def _want_nothing(self) -> None:
+    def _clear_subscription(self) -> None:
         self._subscriptions.unsubscribe()
         self._changed()
 
@@ -265,7 +265,7 @@ class Consumer:
         Raises:
             ValueError: there is no such offset, or the partition is not assigned.
         """
-        position = FetchPosition(wanted_offset(offset), wanted_epoch(leader_epoch))
+        position = FetchPosition(checked_offset(offset), checked_epoch(leader_epoch))
         self._subscriptions.seek(partition, position, is_valid=leader_epoch == NO_EPOCH)
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
@@ -334,7 +334,9 @@ class Consumer:
         """
         if any(each < 0 for each in times.values()):
             raise ValueError("a time is 0 or more, in milliseconds since 1970")
-        return await self._questions.ask({topic_partition(each): times[each] for each in times})
+        return await self._offset_fetcher.fetch(
+            {topic_partition(each): times[each] for each in times}
+        )
 
     async def beginning_offsets(
         self, partitions: Iterable[TopicPartition]
@@ -352,8 +354,10 @@ class Consumer:
     async def _ends(
         self, partitions: Iterable[TopicPartition], timestamp: int
     ) -> dict[TopicPartition, int]:
-        answers = await self._questions.ask(dict.fromkeys(topic_partitions(partitions), timestamp))
-        return {each: answer.offset for each, answer in answers.items() if answer is not None}
+        found = await self._offset_fetcher.fetch(
+            dict.fromkeys(topic_partitions(partitions), timestamp)
+        )
+        return {each: found_at.offset for each, found_at in found.items() if found_at is not None}
 
     async def partitions_of(self, topic: str) -> list[int]:
         """The numbers of a topic's partitions; none if there is no such topic.
@@ -364,7 +368,7 @@ class Consumer:
 
         Cancellation: nothing happens.
         """
-        return await self._questions.partitions_of(topic)
+        return await self._offset_fetcher.partitions_of(topic)
 
     # Records.
 
@@ -408,7 +412,7 @@ class Consumer:
 
     async def _next_chunk(self) -> Chunk:
         """Records to be handed out; what was handed out before is finished."""
-        with self._asking():
+        with self._single_reader():
             if self._in_hand is not None:
                 self._in_hand.finish()
             await trio.lowlevel.checkpoint()
@@ -440,27 +444,27 @@ class Consumer:
             chunk = self._fetcher.next_chunk(self._settings.records_max, self._clock())
             if chunk is not None:
                 return chunk  # noqa: ASYNC910 -- its caller has made a checkpoint
-            if self._fetcher.inflation is not None:
-                await self._fetcher.inflation.run()
+            if self._fetcher.decompression is not None:
+                await self._fetcher.decompression.run()
             elif coordinator is None:
-                await self._news.park()
+                await self._parking_lot.park()
             else:
-                await coordinator.wait(self._news)
+                await coordinator.wait(self._parking_lot)
 
     @contextmanager
-    def _asking(self) -> Iterator[None]:
-        if self._is_asking:
+    def _single_reader(self) -> Iterator[None]:
+        if self._is_reading:
             raise trio.BusyResourceError("another task asks this consumer for records")
         self._loop.records = NOTHING
-        self._is_asking = True
+        self._is_reading = True
         try:
             yield
         finally:
-            self._is_asking = False
+            self._is_reading = False
 
     def _raise_failure(self) -> None:
         self._check_open()
-        error: TrionetError | None = self._failures.take()
+        error: TrionetError | None = self._errors.take()
         if error is not None:
             self._client.wakeup()  # what failed is tried again
             raise again(error)
@@ -477,10 +481,10 @@ class Consumer:
             self._loop.records = NOTHING
         topics = self._subscriptions.metadata_topics
         if topics is not None:
-            topics |= frozenset(self._questions.topics)
+            topics |= frozenset(self._offset_fetcher.topics)
         self._client.metadata.want(topics)
         self._client.wakeup()
-        self._news.unpark_all()  # what is resumed may be there already
+        self._parking_lot.unpark_all()  # what is resumed may be there already
 
     # The end.
 
@@ -495,4 +499,4 @@ class Consumer:
         self._loop.records = NOTHING
         self._loop.checkpoint_at = 0.0
         self._fetcher.close()
-        self._news.unpark_all()
+        self._parking_lot.unpark_all()

@@ -10,7 +10,7 @@ from ..topic_partition import TopicPartition
 from .partition_state import PartitionState
 
 
-class Failures:
+class PendingErrors:
     """See the module.
 
     A partition that has failed is left alone until the user was told, so that no error is found

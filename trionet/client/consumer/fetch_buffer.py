@@ -9,7 +9,7 @@ from .chunk import Chunk
 from .completed_fetch import CompletedFetch
 from .counters import FetchCounters
 from .hooks import ConsumerHooks
-from .inflation import Inflation
+from .inflation import Decompression
 from .partition_state import FetchPosition
 
 
@@ -24,13 +24,13 @@ class FetchBuffer:
 
     Attributes:
         counters: what came, and what was decoded of it.
-        inflation: what has to be run before the next records are there; None if nothing has.
+        decompression: what has to be run before the next records are there; None if nothing has.
     """
 
     def __init__(self, hooks: ConsumerHooks) -> None:
         self._hooks = hooks
         self.counters = FetchCounters()
-        self.inflation: Inflation | None = None
+        self.decompression: Decompression | None = None
         self._fetches: deque[CompletedFetch] = deque()
 
     def add(self, fetch: CompletedFetch) -> None:
@@ -38,7 +38,7 @@ class FetchBuffer:
         self.counters.fetched(fetch)
 
     def next_chunk(self, records_wanted: int) -> Chunk | None:
-        """Records to be handed out next; None if there are none, or :attr:`inflation` comes first.
+        """Records to be handed out next; None if there are none, or :attr:`decompression` comes first.
 
         Args:
             records_wanted: so many, if that many are there.
@@ -47,7 +47,7 @@ class FetchBuffer:
             CorruptRecordError: what comes next cannot be read; nothing else is handed out until the
                 user has moved past it.
         """
-        self.inflation = None
+        self.decompression = None
         index = 0
         while index < len(self._fetches):
             fetch = self._fetches[index]
@@ -57,7 +57,7 @@ class FetchBuffer:
                 index += 1
             else:
                 chunk = self._chunk_of(fetch, records_wanted)
-                if chunk is not None or fetch.inflation is not None:
+                if chunk is not None or fetch.decompression is not None:
                     return chunk
                 del self._fetches[index]
         return None
@@ -70,7 +70,7 @@ class FetchBuffer:
         chunk = fetch.next_chunk(records_wanted)
         if chunk is None:
             fetch.state.read_to(fetch.position)
-            self.inflation = fetch.inflation
+            self.decompression = fetch.decompression
         else:
             fetch.state.hand_out(chunk)
             self.counters.decoded(chunk)

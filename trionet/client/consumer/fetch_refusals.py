@@ -28,7 +28,7 @@ logger = logging.getLogger("trionet.client.consumer")
 _NOT_YET: Final = frozenset({error_codes.UNKNOWN_LEADER_EPOCH, error_codes.OFFSET_NOT_AVAILABLE})
 
 
-class Refusal(NamedTuple):
+class FetchErrorAction(NamedTuple):
     """What is to be done.
 
     Attributes:
@@ -40,13 +40,13 @@ class Refusal(NamedTuple):
     error: TrionetError | None = None
 
 
-def refused(
+def fetch_error_action(
     name: TopicPartition,
     position: FetchPosition,
     error_code: int,
     state: PartitionState,
     subscriptions: SubscriptionState,
-) -> Refusal:
+) -> FetchErrorAction:
     """A partition was not fetched; a position that is not there is reset, if that is wished.
 
     Args:
@@ -60,11 +60,11 @@ def refused(
     if error_code == error_codes.OFFSET_OUT_OF_RANGE:
         return _out_of_range(name, position, state, subscriptions)
     if error_code in STALE_METADATA:
-        return Refusal(is_metadata_old=True)
+        return FetchErrorAction(is_metadata_old=True)
     if error_code in _NOT_YET:
-        return Refusal()
+        return FetchErrorAction()
     error = api_error(error_code, f"fetching {name}")
-    return Refusal(error=None if is_retriable(error) else error)
+    return FetchErrorAction(error=None if is_retriable(error) else error)
 
 
 def _out_of_range(
@@ -72,20 +72,20 @@ def _out_of_range(
     position: FetchPosition,
     state: PartitionState,
     subscriptions: SubscriptionState,
-) -> Refusal:
+) -> FetchErrorAction:
     if state.forget_replica() is not None:
-        return Refusal()  # a follower may be behind: the leader knows
+        return FetchErrorAction()  # a follower may be behind: the leader knows
     if subscriptions.default_reset == NONE:
         message = (
             f"{name} has no offset {position.offset}, and auto.offset.reset is none; "
             "seek() to one that is there"
         )
-        return Refusal(error=OffsetOutOfRangeError(message, *name, position.offset))
+        return FetchErrorAction(error=OffsetOutOfRangeError(message, *name, position.offset))
     subscriptions.request_reset(name)
-    return Refusal()
+    return FetchErrorAction()
 
 
-def too_large(
+def batch_too_large(
     name: TopicPartition, position: FetchPosition, error: ResponseTooLargeError
 ) -> FetchTooLargeError:
     """The response about a partition alone is larger than the client takes."""

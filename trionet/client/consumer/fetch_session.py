@@ -33,7 +33,7 @@ _EPOCH_MAX: Final = 2**31 - 1
 LAST_VERSION_WITH_NAMES: Final = 12
 
 
-class WantedPartition(NamedTuple):
+class RequestedPartition(NamedTuple):
     """What is to be fetched of one partition.
 
     Attributes:
@@ -49,7 +49,7 @@ class WantedPartition(NamedTuple):
     leader_epoch: int
 
 
-Wanted = Mapping[TopicPartition, WantedPartition]
+RequestedPartitions = Mapping[TopicPartition, RequestedPartition]
 
 
 class FetchSession:
@@ -64,7 +64,7 @@ class FetchSession:
     """
 
     def __init__(self, node_id: int) -> None:
-        self.partitions: dict[TopicPartition, WantedPartition] = {}
+        self.partitions: dict[TopicPartition, RequestedPartition] = {}
         self.uses_topic_ids = False
         self._node_id = node_id
         self._id = NO_SESSION
@@ -83,7 +83,7 @@ class FetchSession:
 
     # Requests.
 
-    def fill(self, request: FetchRequest, wanted: Wanted) -> None:
+    def fill(self, request: FetchRequest, wanted: RequestedPartitions) -> None:
         """Say in a request what is wanted: everything, or what has changed since the last one.
 
         Args:
@@ -96,7 +96,7 @@ class FetchSession:
         self.uses_topic_ids = uses_topic_ids
         request.session_id, request.session_epoch = self._id, self._epoch
         if self._epoch == FIRST_EPOCH:
-            changed: Wanted = wanted
+            changed: RequestedPartitions = wanted
         else:
             changed = {each: value for each, value in wanted.items() if self._is_new(each, value)}
             request.forgotten_topics_data = self._forgotten(wanted)
@@ -110,10 +110,10 @@ class FetchSession:
         self._id, self._epoch = NO_SESSION, FIRST_EPOCH
         self.partitions = {}
 
-    def _is_new(self, partition: TopicPartition, value: WantedPartition) -> bool:
+    def _is_new(self, partition: TopicPartition, value: RequestedPartition) -> bool:
         return self.partitions.get(partition) != value
 
-    def _forgotten(self, wanted: Wanted) -> list[ForgottenTopic]:
+    def _forgotten(self, wanted: RequestedPartitions) -> list[ForgottenTopic]:
         """What is not wanted any more; topics that were made anew have another id."""
         found: dict[tuple[str, bytes], list[int]] = {}
         for partition, before in self.partitions.items():
@@ -128,10 +128,12 @@ class FetchSession:
 
     # Answers.
 
-    def answered(self, response: FetchResponse) -> dict[TopicPartition, PartitionData] | None:
+    def handle_response(
+        self, response: FetchResponse
+    ) -> dict[TopicPartition, PartitionData] | None:
         """What the answer to the last request says of each partition; None if nothing of use."""
         if response.error_code:
-            self._refused(response.error_code)
+            self._handle_error(response.error_code)
             return None
         found = self._named(response)
         was_full = self._epoch == FIRST_EPOCH
@@ -156,7 +158,7 @@ class FetchSession:
             return found.keys() == self.partitions.keys()
         return found.keys() <= self.partitions.keys()
 
-    def _refused(self, error_code: int) -> None:
+    def _handle_error(self, error_code: int) -> None:
         name = error_codes.name_of(error_code)
         logger.info("node %d refused a fetch of session %d: %s", self._node_id, self._id, name)
         if error_code == error_codes.FETCH_SESSION_ID_NOT_FOUND:
@@ -174,7 +176,7 @@ class FetchSession:
         return found
 
 
-def _topics(wanted: Wanted) -> list[FetchTopic]:
+def _topics(wanted: RequestedPartitions) -> list[FetchTopic]:
     topics: dict[str, FetchTopic] = {}
     for (name, number), each in wanted.items():
         if name not in topics:

@@ -31,12 +31,17 @@ from ..topic_partition import TopicPartition
 from .chunk import Chunk
 from .completed_fetch import CompletedFetch
 from .counters import FetchCounters
-from .failures import Failures
+from .failures import PendingErrors
 from .fetch_buffer import FetchBuffer
-from .fetch_refusals import refused, too_large
-from .fetch_session import LAST_VERSION_WITH_NAMES, FetchSession, Wanted, WantedPartition
+from .fetch_refusals import batch_too_large, fetch_error_action
+from .fetch_session import (
+    LAST_VERSION_WITH_NAMES,
+    FetchSession,
+    RequestedPartition,
+    RequestedPartitions,
+)
 from .hooks import ConsumerHooks
-from .inflation import Inflation
+from .inflation import Decompression
 from .partition_state import FetchPosition, PartitionState
 from .settings import FetchSettings
 from .subscription_state import SubscriptionState
@@ -47,7 +52,7 @@ logger = logging.getLogger("trionet.client.consumer")
 VERSION_MIN = 4
 
 
-class AskedPartition(NamedTuple):
+class PendingFetch(NamedTuple):
     """A partition when it was asked for."""
 
     state: PartitionState
@@ -67,11 +72,11 @@ class Fetcher:
         client: sends.
         subscriptions: what is wanted.
         settings: of fetches.
-        failures: what the user has to be told.
+        errors: what the user has to be told.
         replica_seconds: how long a replica nearby is preferred (``metadata.max.age.ms``).
         retry: the wait of a partition that cannot be fetched for now.
-        chance: what blurs that.
-        on_news: called when there may be something to hand out.
+        rng: what blurs that.
+        notify: called when there may be something to hand out.
         hooks: see what is handed out.
     """
 
@@ -80,26 +85,26 @@ class Fetcher:
         client: KafkaClient,
         subscriptions: SubscriptionState,
         settings: FetchSettings,
-        failures: Failures,
+        errors: PendingErrors,
         *,
         replica_seconds: float,
         retry: ExponentialBackoff,
-        chance: random.Random,
-        on_news: Callable[[], object],
+        rng: random.Random,
+        notify: Callable[[], object],
         hooks: ConsumerHooks,
     ) -> None:
         self._client = client
         self._subscriptions = subscriptions
         self._settings = settings
-        self._failures = failures
+        self._errors = errors
         self._replica_seconds = replica_seconds
         self._retry = retry
-        self._chance = chance
-        self._on_news = on_news
+        self._rng = rng
+        self._notify = notify
         self._buffer = FetchBuffer(hooks)
         self._sessions: dict[int, FetchSession] = {}
         self._is_closed = False
-        self._asked: dict[int, dict[TopicPartition, AskedPartition]] = {}
+        self._in_flight: dict[int, dict[TopicPartition, PendingFetch]] = {}
         self._lacks_room = False
 
     @property
@@ -108,13 +113,13 @@ class Fetcher:
         return self._buffer.counters
 
     @property
-    def inflation(self) -> Inflation | None:
+    def decompression(self) -> Decompression | None:
         """What has to be run before :meth:`next_chunk` has more; None if nothing has."""
-        return self._buffer.inflation
+        return self._buffer.decompression
 
     def next_chunk(self, records_wanted: int, now: float) -> Chunk | None:
         """Records to be handed out next; None if nothing was fetched that could be, or
-        :attr:`inflation` comes first.
+        :attr:`decompression` comes first.
 
         Args:
             records_wanted: so many, if that many are there.
@@ -143,9 +148,9 @@ class Fetcher:
         if self._lacks_room:
             self._buffer.drop_paused()
             return math.inf
-        asked, full, seconds = self._wanted(ends, now)
+        asked, full, seconds = self._plan(ends, now)
         for node, partitions in asked.items():
-            if node.id in self._asked:
+            if node.id in self._in_flight:
                 continue
             if node.id in full:
                 self._lacks_room = True
@@ -153,19 +158,19 @@ class Fetcher:
                 self._fetch(node, partitions)
             else:
                 seconds = min(seconds, self._client.poll_delay(node) or math.inf)
-                self._failures.add_if_final(self._client.authentication_error(node))
+                self._errors.add_if_final(self._client.authentication_error(node))
         return seconds
 
-    def _wanted(
+    def _plan(
         self, ends: dict[TopicPartition, tuple[int, FetchPosition]], now: float
-    ) -> tuple[dict[Node, dict[TopicPartition, AskedPartition]], set[int], float]:
+    ) -> tuple[dict[Node, dict[TopicPartition, PendingFetch]], set[int], float]:
         """What to ask each node for, the nodes that have to wait, and how long others have to."""
-        wanted: dict[Node, dict[TopicPartition, AskedPartition]] = {}
+        wanted: dict[Node, dict[TopicPartition, PendingFetch]] = {}
         alone: dict[Node, TopicPartition] = {}
         full: set[int] = set()
         seconds = math.inf
         for name, state in self._subscriptions.partitions.items():
-            if not state.is_fetchable or self._failures.has(name, state):
+            if not state.is_fetchable or self._errors.has(name, state):
                 continue
             if state.retry_at > now:
                 seconds = min(seconds, state.retry_at - now)
@@ -179,7 +184,7 @@ class Fetcher:
                 # The records before a batch that is too large come before the error about it.
                 if size >= self._settings.partition_bytes_max or state.is_fetched_alone:
                     full.add(node.id)
-            asked = AskedPartition(state, state.jumps, position)
+            asked = PendingFetch(state, state.jumps, position)
             wanted.setdefault(node, {})[name] = asked
             if state.is_fetched_alone:
                 alone.setdefault(node, name)
@@ -207,7 +212,7 @@ class Fetcher:
     def _known(self, name: TopicPartition) -> PartitionMetadata:
         return self._client.metadata.cluster.topics[name.topic].partitions[name.partition]
 
-    def _fetch(self, node: Node, partitions: dict[TopicPartition, AskedPartition]) -> None:
+    def _fetch(self, node: Node, partitions: dict[TopicPartition, PendingFetch]) -> None:
         settings = self._settings
         # A broker that waits for records of one partition keeps the others waiting for their turn.
         is_alone = any(each.state.is_fetched_alone for each in partitions.values())
@@ -220,25 +225,27 @@ class Fetcher:
             rack_id=settings.rack,
         )
         session.fill(request, self._details(node, partitions))
-        self._asked[node.id] = partitions
+        self._in_flight[node.id] = partitions
         self._client.send(
             node,
             request,
-            self._answered,
+            self._handle_response,
             version_min=VERSION_MIN,
             version_max=None if session.uses_topic_ids else LAST_VERSION_WITH_NAMES,
         )
 
-    def _details(self, node: Node, partitions: dict[TopicPartition, AskedPartition]) -> Wanted:
+    def _details(
+        self, node: Node, partitions: dict[TopicPartition, PendingFetch]
+    ) -> RequestedPartitions:
         cluster = self._client.metadata.cluster
         versions = self._client.versions(node)
         takes_ids = versions is not None and LAST_VERSION_WITH_NAMES + 1 in versions.versions(
             api_keys.FETCH
         )
-        details: dict[TopicPartition, WantedPartition] = {}
+        details: dict[TopicPartition, RequestedPartition] = {}
         for name, asked in partitions.items():
             topic = cluster.topics[name.topic]
-            details[name] = WantedPartition(
+            details[name] = RequestedPartition(
                 topic.id if takes_ids else NO_UUID,
                 asked.position.offset,
                 self._settings.partition_bytes_max,
@@ -248,8 +255,8 @@ class Fetcher:
 
     # Answers.
 
-    def _answered(self, response: ClientResponse) -> None:
-        asked = self._asked.pop(response.node_id)
+    def _handle_response(self, response: ClientResponse) -> None:
+        asked = self._in_flight.pop(response.node_id)
         session = self._sessions.get(response.node_id)
         if session is None:
             return  # closed meanwhile
@@ -260,21 +267,21 @@ class Fetcher:
                 each.state.forget_replica()
             if isinstance(response.error, ResponseTooLargeError):
                 self._look_for_large(asked, response.error, now)
-            elif self._failures.add_if_final(response.error):
+            elif self._errors.add_if_final(response.error):
                 self._put_off(asked, now)
         else:
-            self._take(session, asked, response.body, now)
+            self._take_response(session, asked, response.body, now)
         self.send(now)
 
-    def _take(
+    def _take_response(
         self,
         session: FetchSession,
-        asked: dict[TopicPartition, AskedPartition],
+        asked: dict[TopicPartition, PendingFetch],
         body: FetchResponse,
         now: float,
     ) -> None:
         is_first = session.is_beginning
-        found = session.answered(body)
+        found = session.handle_response(body)
         if found is None:
             if is_first:  # else a new session may do at once, such as after a restart of the node
                 self._put_off(asked, now)
@@ -295,13 +302,13 @@ class Fetcher:
             if before is None or before.offset != each.position.offset:
                 continue  # it was asked for elsewhere, too
             if data.error_code:
-                self._refused(name, each, data, now)
+                self._handle_error(name, each, data, now)
             else:
                 self._fetched(name, each, data, now)
-        self._on_news()
+        self._notify()
 
     def _look_for_large(
-        self, asked: dict[TopicPartition, AskedPartition], error: ResponseTooLargeError, now: float
+        self, asked: dict[TopicPartition, PendingFetch], error: ResponseTooLargeError, now: float
     ) -> None:
         """A response was too large: fetch each of its partitions alone, to find the one that is.
 
@@ -315,14 +322,14 @@ class Fetcher:
         [(name, each)] = asked.items()
         if each.is_current and each.position == each.state.position:
             self._put_off(asked, now)
-            failure = too_large(name, each.position, error)
-            self._failures.add_partition(name, each.state, failure)
+            failure = batch_too_large(name, each.position, error)
+            self._errors.add_partition(name, each.state, failure)
 
-    def _put_off(self, asked: dict[TopicPartition, AskedPartition], now: float) -> None:
+    def _put_off(self, asked: dict[TopicPartition, PendingFetch], now: float) -> None:
         """Ask for these again after a wait."""
         for each in asked.values():
             if each.is_current:
-                each.state.put_off(now, self._retry, self._chance)
+                each.state.put_off(now, self._retry, self._rng)
 
     def _learn_leaders(
         self, found: dict[TopicPartition, PartitionData], body: FetchResponse
@@ -340,7 +347,7 @@ class Fetcher:
             self._subscriptions.look_at_leaders(self._client.metadata.cluster)
 
     def _fetched(
-        self, name: TopicPartition, asked: AskedPartition, data: PartitionData, now: float
+        self, name: TopicPartition, asked: PendingFetch, data: PartitionData, now: float
     ) -> None:
         state = asked.state
         state.high_watermark = data.high_watermark
@@ -363,23 +370,25 @@ class Fetcher:
                 self._settings,
             )
         except PartitionError as error:
-            self._failures.add_partition(name, state, error)
+            self._errors.add_partition(name, state, error)
         else:
             self._buffer.add(fetch)
             self._subscriptions.move_to_end(name)
 
-    def _refused(
-        self, name: TopicPartition, asked: AskedPartition, data: PartitionData, now: float
+    def _handle_error(
+        self, name: TopicPartition, asked: PendingFetch, data: PartitionData, now: float
     ) -> None:
         state = asked.state
-        state.put_off(now, self._retry, self._chance)
+        state.put_off(now, self._retry, self._rng)
         if data.error_code == error_codes.OFFSET_OUT_OF_RANGE and asked.position != state.position:
             return  # what was fetched ahead of it is handed out before anything is decided
-        refusal = refused(name, asked.position, data.error_code, state, self._subscriptions)
-        if refusal.is_metadata_old:
+        action = fetch_error_action(
+            name, asked.position, data.error_code, state, self._subscriptions
+        )
+        if action.is_metadata_old:
             self._client.metadata.request_update()
-        if refusal.error is not None:
-            self._failures.add_partition(name, state, refusal.error)
+        if action.error is not None:
+            self._errors.add_partition(name, state, action.error)
 
     # The end.
 

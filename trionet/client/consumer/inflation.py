@@ -9,7 +9,7 @@ import trio
 from ..._util.off_loop import computing_threads
 from ...errors import WireFormatError
 from ...protocol.records.batch import BatchHeader
-from .opened_batch import OpenedBatch
+from .opened_batch import DecompressedBatch
 
 #: What inflates at once: gzip, the slowest codec, takes 0.85 ms for so much of what comes out, and
 #: zstd 0.3, lz4 0.1 to 0.3, snappy 0.2. A thread costs 0.1 ms.
@@ -20,8 +20,10 @@ INFLATED_BYTES_MAX: Final = 256 * 1024
 PACKED_BYTES_MAX: Final = 64 * 1024
 
 
-def opened_at_once(records: memoryview, start: int, header: BatchHeader) -> OpenedBatch | None:
-    """Open a batch if that takes about a millisecond at most; None for an :class:`Inflation`.
+def decompressed_inline(
+    records: memoryview, start: int, header: BatchHeader
+) -> DecompressedBatch | None:
+    """Open a batch if that takes about a millisecond at most; None for an :class:`Decompression`.
 
     Args:
         records: what holds it.
@@ -29,16 +31,16 @@ def opened_at_once(records: memoryview, start: int, header: BatchHeader) -> Open
         header: its header.
     """
     if not header.codec:
-        return OpenedBatch(records, start)
+        return DecompressedBatch(records, start)
     if header.size > PACKED_BYTES_MAX:
         return None
     try:
-        return OpenedBatch(records, start, INFLATED_BYTES_MAX)
+        return DecompressedBatch(records, start, INFLATED_BYTES_MAX)
     except WireFormatError:
         return None  # it grows to more, or is malformed
 
 
-class Inflation:
+class Decompression:
     """A batch that is opened in a thread.
 
     Args:
@@ -53,7 +55,7 @@ class Inflation:
     def __init__(self, records: memoryview, start: int) -> None:
         self._records = records
         self._start = start
-        self.opened: OpenedBatch | None = None
+        self.opened: DecompressedBatch | None = None
         self.error: WireFormatError | None = None
 
     async def run(self) -> None:  # noqa: ASYNC910 -- a thread is waited for
@@ -64,7 +66,7 @@ class Inflation:
         """
         try:
             self.opened = await trio.to_thread.run_sync(
-                OpenedBatch, self._records, self._start, limiter=computing_threads()
+                DecompressedBatch, self._records, self._start, limiter=computing_threads()
             )
         except WireFormatError as error:
             self.error = error

@@ -1,4 +1,4 @@
-"""What is the same whatever leaders are asked about partitions (Kafka: OffsetFetcherUtils)."""
+"""What is the same whatever leaders are in_flight about partitions (Kafka: OffsetFetcherUtils)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from ..kafka_client import KafkaClient
 from ..node import Node
 from ..response import ClientResponse
 from ..topic_partition import TopicPartition
-from .failures import Failures
+from .failures import PendingErrors
 from .leaders import by_leader
 from .partition_state import PartitionState
 
 
-class Asked(Protocol):
-    """A partition when its leader was asked."""
+class InFlightPartition(Protocol):
+    """A partition when its leader was in_flight."""
 
     @property
     def state(self) -> PartitionState: ...
@@ -30,18 +30,18 @@ class Asked(Protocol):
     def jumps(self) -> int: ...
 
 
-class Answer(Protocol):
+class LeaderPartition(Protocol):
     """What a leader says of a partition."""
 
     error_code: int
 
 
-A = TypeVar("A", bound=Asked)
-B = TypeVar("B", bound=Answer)
+A = TypeVar("A", bound=InFlightPartition)
+B = TypeVar("B", bound=LeaderPartition)
 
 
 class Ready(NamedTuple):
-    """Who can be asked now.
+    """Who can be in_flight now.
 
     Attributes:
         leaders: about which partitions.
@@ -52,30 +52,30 @@ class Ready(NamedTuple):
     seconds: float
 
 
-class LeaderQuestions:
+class LeaderRequests:
     """See the module.
 
     Args:
         client: sends.
-        failures: what the user has to be told.
-        retry: the waits before a partition is asked about again.
-        chance: what blurs those.
+        errors: what the user has to be told.
+        retry: the waits before a partition is in_flight about again.
+        rng: what blurs those.
     """
 
     def __init__(
         self,
         client: KafkaClient,
-        failures: Failures,
+        errors: PendingErrors,
         retry: ExponentialBackoff,
-        chance: random.Random,
+        rng: random.Random,
     ) -> None:
         self._client = client
-        self._failures = failures
+        self._errors = errors
         self._retry = retry
-        self._chance = chance
+        self._rng = rng
 
     def ready(self, names: Iterable[TopicPartition]) -> Ready:
-        """The leaders of partitions that can be asked now; the others are connected to."""
+        """The leaders of partitions that can be in_flight now; the others are connected to."""
         metadata = self._client.metadata
         leaders, unknown = by_leader(metadata.cluster, names)
         if unknown:
@@ -87,45 +87,47 @@ class LeaderQuestions:
                 found[node] = partitions
             else:
                 seconds = min(seconds, self._client.poll_delay(node) or math.inf)
-                self._failures.add_if_final(self._client.authentication_error(node))
+                self._errors.add_if_final(self._client.authentication_error(node))
         return Ready(found, seconds)
 
-    def answered(
+    def handle_response(
         self,
-        asked: Mapping[TopicPartition, A],
+        in_flight: Mapping[TopicPartition, A],
         response: ClientResponse,
-        answers: Callable[[Any], Mapping[TopicPartition, B]],
-        take: Callable[[TopicPartition, A, B], None],
+        partitions_of: Callable[[Any], Mapping[TopicPartition, B]],
+        on_success: Callable[[TopicPartition, A, B], None],
     ) -> None:
         """Take what a leader says of partitions whose positions have not moved since.
 
         Args:
-            asked: the partitions.
+            in_flight: the partitions.
             response: the leader's.
-            answers: what a body says of each partition.
-            take: called with each good answer.
+            partitions_of: what a body says of each partition.
+            on_success: called with each good partition.
         """
         found: Mapping[TopicPartition, B] = {}
         if response.error is None:
-            found = answers(response.body)
+            found = partitions_of(response.body)
         else:
-            self._failures.add_if_final(response.error)
-        for name, each in asked.items():
+            self._errors.add_if_final(response.error)
+        for name, each in in_flight.items():
             if each.state.jumps != each.jumps:
                 continue
-            each.state.is_asking = False
-            answer = found.get(name)
-            if answer is not None and not answer.error_code:
-                take(name, each, answer)
+            each.state.is_request_in_flight = False
+            partition = found.get(name)
+            if partition is not None and not partition.error_code:
+                on_success(name, each, partition)
             else:
-                self._ask_again(name, each.state, 0 if answer is None else answer.error_code)
+                self._retry_later(
+                    name, each.state, 0 if partition is None else partition.error_code
+                )
 
-    def _ask_again(self, name: TopicPartition, state: PartitionState, error_code: int) -> None:
-        state.put_off(trio.current_time(), self._retry, self._chance)
+    def _retry_later(self, name: TopicPartition, state: PartitionState, error_code: int) -> None:
+        state.put_off(trio.current_time(), self._retry, self._rng)
         if not error_code:
             return
         if error_code in STALE_METADATA:
             self._client.metadata.request_update()
         error = api_error(error_code, f"the position in {name}")
         if not is_retriable(error):
-            self._failures.add_partition(name, state, error)
+            self._errors.add_partition(name, state, error)

@@ -38,7 +38,7 @@ class OffsetAndTimestamp(NamedTuple):
     leader_epoch: int
 
 
-class _Round:
+class _Attempt:
     """What came of asking once."""
 
     def __init__(self) -> None:
@@ -47,27 +47,25 @@ class _Round:
         self.error: TrionetError | None = None
 
 
-class OffsetQuestions:
+class OffsetFetcher:
     """See the module.
 
     Args:
         client: somebody polls it.
         settings: of the consumer.
-        chance: what blurs waits.
+        rng: what blurs waits.
 
     Attributes:
         topics: those that are asked about now; their metadata are wanted.
     """
 
-    def __init__(
-        self, client: KafkaClient, settings: ConsumerSettings, chance: random.Random
-    ) -> None:
+    def __init__(self, client: KafkaClient, settings: ConsumerSettings, rng: random.Random) -> None:
         self.topics: Counter[str] = Counter()
         self._client = client
         self._settings = settings
-        self._chance = chance
+        self._rng = rng
 
-    async def ask(
+    async def fetch(
         self, timestamps: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         """The first offset at or after a time in each partition, or None if there is none.
@@ -83,15 +81,15 @@ class OffsetQuestions:
         found: dict[TopicPartition, OffsetAndTimestamp] = {}
         last: TrionetError | None = None
         failures = 0
-        with trio.move_on_after(self._settings.api_seconds), self._following(timestamps):
+        with trio.move_on_after(self._settings.api_seconds), self._with_metadata_of(timestamps):
             await trio.lowlevel.checkpoint()
             while left := {each: at for each, at in timestamps.items() if each not in found}:
                 if failures:
                     self._client.metadata.request_update()
-                    wait = self._settings.client.metadata.retry.seconds(failures, self._chance)
+                    wait = self._settings.client.metadata.retry.seconds(failures, self._rng)
                     await trio.sleep(wait)
                 await self._until_known({each.topic for each in left})
-                result = await self._ask_once(left)
+                result = await self._fetch_once(left)
                 if result.error is not None:
                     raise result.error
                 found |= result.found
@@ -113,7 +111,7 @@ class OffsetQuestions:
             ApiError: the brokers refuse to tell.
         """
         await trio.lowlevel.checkpoint()
-        with self._following([TopicPartition(topic, 0)]):
+        with self._with_metadata_of([TopicPartition(topic, 0)]):
             with trio.move_on_after(self._settings.api_seconds):
                 await self._until_known({topic})
             known = self._client.metadata.cluster.topics.get(topic)
@@ -133,18 +131,18 @@ class OffsetQuestions:
     # Metadata.
 
     @contextmanager
-    def _following(self, names: Iterable[TopicPartition]) -> Iterator[None]:
+    def _with_metadata_of(self, names: Iterable[TopicPartition]) -> Iterator[None]:
         """Have the metadata of these topics followed."""
         topics = {each.topic for each in names}
         self.topics.update(topics)
-        self._want()
+        self._request_metadata()
         try:
             yield
         finally:
             self.topics.subtract(topics)
             self.topics = +self.topics
 
-    def _want(self) -> None:
+    def _request_metadata(self) -> None:
         metadata = self._client.metadata
         if metadata.topics is not None:
             metadata.want(metadata.topics | frozenset(self.topics))
@@ -155,23 +153,23 @@ class OffsetQuestions:
         metadata = self._client.metadata
         await trio.lowlevel.checkpoint()
         while not topics <= metadata.cluster.topics.keys():
-            self._want()
+            self._request_metadata()
             await self._client.until_updated(metadata.updates)
 
     # Asking.
 
-    async def _ask_once(self, timestamps: dict[TopicPartition, int]) -> _Round:
+    async def _fetch_once(self, timestamps: dict[TopicPartition, int]) -> _Attempt:
         leaders, _ = by_leader(self._client.metadata.cluster, timestamps)
-        result = _Round()
+        result = _Attempt()
         with raise_single_error():
             async with trio.open_nursery() as nursery:
                 for node, names in leaders.items():
                     wanted = {each: timestamps[each] for each in names}
-                    nursery.start_soon(partial(self._ask_node, node, wanted, result))
+                    nursery.start_soon(partial(self._fetch_from, node, wanted, result))
         return result
 
-    async def _ask_node(
-        self, node: Node, timestamps: dict[TopicPartition, int], result: _Round
+    async def _fetch_from(
+        self, node: Node, timestamps: dict[TopicPartition, int], result: _Attempt
     ) -> None:
         await trio.lowlevel.checkpoint()
         is_read_committed = self._settings.fetch.is_read_committed
@@ -179,7 +177,7 @@ class OffsetQuestions:
             timestamps, self._client.metadata.cluster, is_read_committed=is_read_committed
         )
         try:
-            answer: ListOffsetsResponse = await self._client.request(
+            response: ListOffsetsResponse = await self._client.request(
                 node, request, version_min=version_min(is_read_committed)
             )
         except DisconnectedError as error:
@@ -187,10 +185,10 @@ class OffsetQuestions:
         except TrionetError as error:
             result.error = error
         else:
-            self._take(answer, result)
+            self._take(response, result)
 
-    def _take(self, answer: ListOffsetsResponse, result: _Round) -> None:
-        for topic in answer.topics:
+    def _take(self, response: ListOffsetsResponse, result: _Attempt) -> None:
+        for topic in response.topics:
             for each in topic.partitions:
                 name = TopicPartition(topic.name, each.partition_index)
                 if each.error_code == error_codes.UNSUPPORTED_FOR_MESSAGE_FORMAT:

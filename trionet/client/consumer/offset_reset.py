@@ -23,8 +23,8 @@ from ..cluster import Cluster
 from ..kafka_client import KafkaClient
 from ..response import ClientResponse
 from ..topic_partition import TopicPartition
-from .failures import Failures
-from .leader_questions import LeaderQuestions
+from .failures import PendingErrors
+from .leader_questions import LeaderRequests
 from .leaders import leader_epoch
 from .partition_state import FetchPosition, PartitionState
 from .reset_strategy import LATEST, NONE, ResetStrategy
@@ -39,8 +39,8 @@ VERSION_MIN_READ_COMMITTED = 2
 UNKNOWN_OFFSET = -1
 
 
-class _Asked(NamedTuple):
-    """A partition when its offset was asked for."""
+class _InFlight(NamedTuple):
+    """A partition when its offset was in_flight for."""
 
     state: PartitionState
     jumps: int
@@ -54,8 +54,8 @@ class OffsetReset:
     Args:
         client: sends.
         subscriptions: whose positions are set.
-        failures: what the user has to be told.
-        questions: what asks leaders.
+        errors: what the user has to be told.
+        requests: what asks leaders.
         is_read_committed: the end of a log is where its first open transaction begins.
         now_ms: the time of day in milliseconds since 1970.
     """
@@ -64,16 +64,16 @@ class OffsetReset:
         self,
         client: KafkaClient,
         subscriptions: SubscriptionState,
-        failures: Failures,
-        questions: LeaderQuestions,
+        errors: PendingErrors,
+        requests: LeaderRequests,
         *,
         is_read_committed: bool,
         now_ms: Callable[[], int],
     ) -> None:
         self._client = client
         self._subscriptions = subscriptions
-        self._failures = failures
-        self._questions = questions
+        self._errors = errors
+        self._requests = requests
         self._is_read_committed = is_read_committed
         self._now_ms = now_ms
 
@@ -83,55 +83,57 @@ class OffsetReset:
         seconds = math.inf
         for name in self._subscriptions.to_reset(now):
             state = self._subscriptions.partitions[name]
-            if self._failures.has(name, state):
+            if self._errors.has(name, state):
                 continue
             if state.strategy == NONE:
-                self._failures.add_partition(name, state, _no_offset(name))
+                self._errors.add_partition(name, state, _no_offset(name))
             else:
                 due.append(name)
         if due:
-            seconds = self._ask(due)
+            seconds = self._send_requests(due)
         return min(seconds, self._subscriptions.seconds_to_retry(now))
 
-    def _ask(self, names: list[TopicPartition]) -> float:
-        ready = self._questions.ready(names)
+    def _send_requests(self, names: list[TopicPartition]) -> float:
+        ready = self._requests.ready(names)
         now_ms = self._now_ms()
         for node, partitions in ready.leaders.items():
-            asked = {each: self._asked(each) for each in partitions}
+            in_flight = {each: self._mark_in_flight(each) for each in partitions}
             request = list_offsets_request(
-                {each: asked[each].strategy.timestamp(now_ms) for each in partitions},
+                {each: in_flight[each].strategy.timestamp(now_ms) for each in partitions},
                 self._client.metadata.cluster,
                 is_read_committed=self._is_read_committed,
             )
             self._client.send(
                 node,
                 request,
-                partial(self._answered, asked),
+                partial(self._handle_response, in_flight),
                 version_min=version_min(self._is_read_committed),
             )
         return ready.seconds
 
-    def _asked(self, name: TopicPartition) -> _Asked:
+    def _mark_in_flight(self, name: TopicPartition) -> _InFlight:
         state = self._subscriptions.partitions[name]
         assert state.strategy is not None
-        state.is_asking = True
+        state.is_request_in_flight = True
         epoch = leader_epoch(self._client.metadata.cluster, name)
-        return _Asked(state, state.jumps, state.strategy, epoch)
+        return _InFlight(state, state.jumps, state.strategy, epoch)
 
     # Answers.
 
-    def _answered(self, asked: dict[TopicPartition, _Asked], response: ClientResponse) -> None:
-        self._questions.answered(asked, response, _offsets, self._take)
-
-    def _take(
-        self, name: TopicPartition, asked: _Asked, answer: ListOffsetsPartitionResponse
+    def _handle_response(
+        self, in_flight: dict[TopicPartition, _InFlight], response: ClientResponse
     ) -> None:
-        if answer.offset == UNKNOWN_OFFSET:  # no record is so new: begin behind all (KIP-1106)
+        self._requests.handle_response(in_flight, response, _offsets, self._reset)
+
+    def _reset(
+        self, name: TopicPartition, in_flight: _InFlight, partition: ListOffsetsPartitionResponse
+    ) -> None:
+        if partition.offset == UNKNOWN_OFFSET:  # no record is so new: begin behind all (KIP-1106)
             self._subscriptions.request_reset(name, LATEST)
             return
-        logger.info("%s begins at offset %d (%s)", name, answer.offset, asked.strategy.name)
-        asked.state.leader_epoch = max(asked.state.leader_epoch, asked.leader_epoch)
-        self._subscriptions.seek(name, FetchPosition(answer.offset, answer.leader_epoch))
+        logger.info("%s begins at offset %d (%s)", name, partition.offset, in_flight.strategy.name)
+        in_flight.state.leader_epoch = max(in_flight.state.leader_epoch, in_flight.leader_epoch)
+        self._subscriptions.seek(name, FetchPosition(partition.offset, partition.leader_epoch))
 
 
 def _offsets(body: ListOffsetsResponse) -> dict[TopicPartition, ListOffsetsPartitionResponse]:

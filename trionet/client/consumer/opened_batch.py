@@ -10,7 +10,7 @@ from ...protocol.records.records import INFLATED_BYTES_MAX, open_batch
 from ...protocol.records.types import Columns
 
 
-class OpenedBatch:
+class DecompressedBatch:
     """See the module. Its checksum is not looked at.
 
     Args:

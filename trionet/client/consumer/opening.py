@@ -16,21 +16,21 @@ from ..config.keywords import ConsumerKeywords
 from ..kafka_client import KafkaClient
 from ..opening import open_kafka_client
 from ..security.settings import TokenProvider
-from .background import Background
+from .background import NetworkTask
 from .config import consumer_settings
 from .consumer import Consumer
 from .coordinator.callbacks import RebalanceCallback
 from .coordinator.consumer_coordinator import ConsumerCoordinator
-from .failures import Failures
+from .failures import PendingErrors
 from .fetcher import Fetcher
 from .hooks import ConsumerHooks, OnCommit, OnConsume
-from .leader_questions import LeaderQuestions
+from .leader_questions import LeaderRequests
 from .metrics import ConsumerMetrics
-from .offset_questions import OffsetQuestions
+from .offset_questions import OffsetFetcher
 from .offset_reset import OffsetReset
 from .settings import ConsumerSettings
 from .subscription_state import SubscriptionState
-from .validation import Validation
+from .validation import PositionValidator
 
 
 @asynccontextmanager
@@ -92,11 +92,11 @@ async def open_consumer(
 class _Polling:
     """The background, which a cancellation of the user's block does not end."""
 
-    def __init__(self, background: Background) -> None:
+    def __init__(self, background: NetworkTask) -> None:
         self._background = background
         self.scope = trio.CancelScope(shield=True)
 
-    async def go_on(self) -> None:
+    async def run(self) -> None:
         """Poll until the scope is cancelled, which the end of the block does in bounded time."""
         with self.scope:
             await self._background.run()
@@ -117,25 +117,25 @@ class _Parts:
         self._settings = settings
         self._network = network
         self._hooks = hooks
-        self._news = trio.lowlevel.ParkingLot()
-        self._failures = Failures(self._news.unpark_all)
+        self._parking_lot = trio.lowlevel.ParkingLot()
+        self._errors = PendingErrors(self._parking_lot.unpark_all)
         self._subscriptions = SubscriptionState(settings.reset)
-        self._coordinator = self._made_coordinator()
-        self._fetcher = self._made_fetcher()
-        self._background = self._made_background()
+        self._coordinator = self._make_coordinator()
+        self._fetcher = self._make_fetcher()
+        self._background = self._make_background()
         self.consumer = Consumer(
             client,
             self._subscriptions,
             self._fetcher,
-            self._failures,
+            self._errors,
             settings,
-            self._news,
+            self._parking_lot,
             self._coordinator,
-            OffsetQuestions(client, settings, network.chance),
+            OffsetFetcher(client, settings, network.chance),
         )
-        client.metrics.register(self._measuring)
+        client.metrics.register(self._collector)
 
-    def _made_coordinator(self) -> ConsumerCoordinator | None:
+    def _make_coordinator(self) -> ConsumerCoordinator | None:
         if self._settings.group is None:
             return None
         return ConsumerCoordinator(
@@ -143,43 +143,45 @@ class _Parts:
             self._settings.group,
             self._subscriptions,
             self._network.chance,
-            on_news=self._news.unpark_all,
+            notify=self._parking_lot.unpark_all,
             hooks=self._hooks,
         )
 
-    def _made_fetcher(self) -> Fetcher:
+    def _make_fetcher(self) -> Fetcher:
         metadata = self._settings.client.metadata
         return Fetcher(
             self._client,
             self._subscriptions,
             self._settings.fetch,
-            self._failures,
+            self._errors,
             replica_seconds=metadata.max_age_seconds,
             retry=metadata.retry,
-            chance=self._network.chance,
-            on_news=self._news.unpark_all,
+            rng=self._network.chance,
+            notify=self._parking_lot.unpark_all,
             hooks=self._hooks,
         )
 
-    def _made_background(self) -> Background:
-        client, subscriptions, failures = self._client, self._subscriptions, self._failures
+    def _make_background(self) -> NetworkTask:
+        client, subscriptions, errors = self._client, self._subscriptions, self._errors
         retry = self._settings.client.metadata.retry
-        questions = LeaderQuestions(client, failures, retry, self._network.chance)
+        questions = LeaderRequests(client, errors, retry, self._network.chance)
         reset = OffsetReset(
             client,
             subscriptions,
-            failures,
+            errors,
             questions,
             is_read_committed=self._settings.fetch.is_read_committed,
             now_ms=self._network.now_ms,
         )
-        validation = Validation(client, subscriptions, failures, questions)
+        validation = PositionValidator(client, subscriptions, errors, questions)
         workers = reset, validation, self._fetcher
         coordinator = self._coordinator
-        look = self._begin_without_group if coordinator is None else coordinator.look_for_offsets
-        return Background(client, subscriptions, failures, workers, look)
+        find_offsets = (
+            self._begin_without_group if coordinator is None else coordinator.find_offsets_soon
+        )
+        return NetworkTask(client, subscriptions, errors, workers, find_offsets)
 
-    def _measuring(self) -> Collect:
+    def _collector(self) -> Collect:
         coordinator = self._coordinator
         return ConsumerMetrics(
             self._client,
@@ -200,9 +202,9 @@ class _Parts:
             async with trio.open_nursery() as nursery:
                 # A cancelled block leaves its group, too; until then answers have to be read.
                 polling = _Polling(self._background)
-                nursery.start_soon(polling.go_on)
+                nursery.start_soon(polling.run)
                 if self._coordinator is not None:
-                    nursery.start_soon(self._coordinator.go_on)
+                    nursery.start_soon(self._coordinator.run)
                 try:
                     with caller.block():
                         yield

@@ -45,7 +45,7 @@ class FetchState(enum.Enum):
     """It is good."""
 
 
-class HandingOut(Protocol):
+class HandedOutRecords(Protocol):
     """Records of one partition that are being handed out one by one."""
 
     def position(self) -> FetchPosition:
@@ -78,7 +78,7 @@ class PartitionState:
         leader_epoch: the newest leader epoch that the position is good for; -1 for none.
         retry_at: not to be reset, validated or fetched before.
         failures: how often that has failed in a row.
-        is_asking: a request to reset or validate it is under way.
+        is_request_in_flight: a request to reset or validate it is under way.
         is_fetched_alone: the last fetch of it came to more than can be taken, and it is to be
             found out whether that was for this partition's sake.
         high_watermark: behind the last record that every replica has; None before the first fetch.
@@ -94,9 +94,9 @@ class PartitionState:
         "_preferred_until",
         "failures",
         "high_watermark",
-        "is_asking",
         "is_fetched_alone",
         "is_paused",
+        "is_request_in_flight",
         "is_revocation_pending",
         "jumps",
         "last_stable_offset",
@@ -116,12 +116,12 @@ class PartitionState:
         self.leader_epoch = NO_EPOCH
         self.retry_at = -math.inf
         self.failures = 0
-        self.is_asking = False
+        self.is_request_in_flight = False
         self.is_fetched_alone = False
         self.high_watermark: int | None = None
         self.last_stable_offset: int | None = None
         self.log_start_offset: int | None = None
-        self._handing_out: HandingOut | None = None
+        self._handing_out: HandedOutRecords | None = None
         self._position: FetchPosition | None = None
         self._finished: FetchPosition | None = None
         self._preferred_replica: int | None = None
@@ -151,7 +151,7 @@ class PartitionState:
             and not self.is_revocation_pending
         )
 
-    def hand_out(self, records: HandingOut) -> None:
+    def hand_out(self, records: HandedOutRecords) -> None:
         """Begin to hand out these."""
         self._handing_out = records
 
@@ -204,13 +204,13 @@ class PartitionState:
         self.jumps += 1
         self.retry_at = -math.inf
         self.failures = 0
-        self.is_asking = False
+        self.is_request_in_flight = False
         self._preferred_replica = None
 
-    def put_off(self, now: float, retry: ExponentialBackoff, chance: random.Random) -> None:
+    def put_off(self, now: float, retry: ExponentialBackoff, rng: random.Random) -> None:
         """It could not be reset, validated or fetched: wait, and longer each time (KIP-580)."""
         self.failures += 1
-        self.retry_at = now + retry.seconds(self.failures, chance)
+        self.retry_at = now + retry.seconds(self.failures, rng)
 
     # Whether it is good (KIP-320).
 
@@ -241,7 +241,7 @@ class PartitionState:
         self.retry_at = -math.inf
         self.failures = 0
         self.state = FetchState.FETCHING
-        self.is_asking = False
+        self.is_request_in_flight = False
 
     # The replica nearby (KIP-392).
 

@@ -318,7 +318,8 @@ class SubscriptionState:
         return [
             each
             for each in self._in_state(wanted)
-            if not self._partitions[each].is_asking and self._partitions[each].retry_at <= now
+            if not self._partitions[each].is_request_in_flight
+            and self._partitions[each].retry_at <= now
         ]
 
     def _in_state(self, wanted: FetchState) -> list[TopicPartition]:

@@ -1,7 +1,7 @@
 """Asks new leaders whether they have what was read before: a log may have been cut (KIP-320).
 
 (Kafka: OffsetsForLeaderEpochClient, SubscriptionState.maybeCompleteValidation.) Nothing here waits.
-Whoever polls the client calls :meth:`Validation.send` between two polls.
+Whoever polls the client calls :meth:`PositionValidator.send` between two polls.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from ..kafka_client import KafkaClient
 from ..node import Node
 from ..response import ClientResponse
 from ..topic_partition import TopicPartition
-from .failures import Failures
-from .leader_questions import LeaderQuestions
+from .failures import PendingErrors
+from .leader_questions import LeaderRequests
 from .leaders import leader_epoch
 from .partition_state import FetchPosition, PartitionState
 from .reset_strategy import NONE
@@ -38,8 +38,8 @@ _UNDEFINED = -1
 _CONSUMER = -1
 
 
-class _Asked(NamedTuple):
-    """A partition when its leader was asked."""
+class _InFlight(NamedTuple):
+    """A partition when its leader was in_flight."""
 
     state: PartitionState
     jumps: int
@@ -47,52 +47,52 @@ class _Asked(NamedTuple):
     leader_epoch: int
 
 
-class Validation:
+class PositionValidator:
     """See the module.
 
     Args:
         client: sends.
         subscriptions: whose positions are validated.
-        failures: what the user has to be told.
-        questions: what asks leaders.
+        errors: what the user has to be told.
+        requests: what asks leaders.
     """
 
     def __init__(
         self,
         client: KafkaClient,
         subscriptions: SubscriptionState,
-        failures: Failures,
-        questions: LeaderQuestions,
+        errors: PendingErrors,
+        requests: LeaderRequests,
     ) -> None:
         self._client = client
         self._subscriptions = subscriptions
-        self._failures = failures
-        self._questions = questions
+        self._errors = errors
+        self._requests = requests
 
     def send(self, now: float) -> float:
-        """Ask what is to be asked; seconds until this has to be called again."""
+        """Ask what is to be in_flight; seconds until this has to be called again."""
         due = [
             each
             for each in self._subscriptions.to_validate(now)
-            if not self._failures.has(each, self._subscriptions.partitions[each])
+            if not self._errors.has(each, self._subscriptions.partitions[each])
         ]
-        ready = self._questions.ready(due)
+        ready = self._requests.ready(due)
         for node, names in ready.leaders.items():
-            self._ask(node, names)
+            self._send_requests(node, names)
         return min(ready.seconds, self._subscriptions.seconds_to_retry(now))
 
-    def _ask(self, node: Node, names: list[TopicPartition]) -> None:
-        asked = {name: self._asked(name) for name in names}
+    def _send_requests(self, node: Node, names: list[TopicPartition]) -> None:
+        in_flight = {name: self._in_flight(name) for name in names}
         versions = self._client.versions(node)
         if versions is not None and VERSION_MIN not in versions.versions(
             api_keys.OFFSET_FOR_LEADER_EPOCH
         ):
-            for each in asked.values():  # nobody can tell
+            for each in in_flight.values():  # nobody can tell
                 each.state.validated(each.leader_epoch)
             return
         topics: dict[str, OffsetForLeaderTopic] = {}
-        for name, each in asked.items():
-            each.state.is_asking = True
+        for name, each in in_flight.items():
+            each.state.is_request_in_flight = True
             topic = topics.setdefault(name.topic, OffsetForLeaderTopic(topic=name.topic))
             topic.partitions.append(
                 OffsetForLeaderPartition(
@@ -105,33 +105,37 @@ class Validation:
         self._client.send(
             node,
             request,
-            partial(self._answered, asked),
+            partial(self._handle_response, in_flight),
             version_min=VERSION_MIN,
         )
 
-    def _asked(self, name: TopicPartition) -> _Asked:
+    def _in_flight(self, name: TopicPartition) -> _InFlight:
         state = self._subscriptions.partitions[name]
         position = state.position
         assert position is not None
         epoch = leader_epoch(self._client.metadata.cluster, name)
-        return _Asked(state, state.jumps, position, epoch)
+        return _InFlight(state, state.jumps, position, epoch)
 
     # Answers.
 
-    def _answered(self, asked: dict[TopicPartition, _Asked], response: ClientResponse) -> None:
-        self._questions.answered(asked, response, _ends, self._compare)
+    def _handle_response(
+        self, in_flight: dict[TopicPartition, _InFlight], response: ClientResponse
+    ) -> None:
+        self._requests.handle_response(in_flight, response, _ends, self._compare)
 
-    def _compare(self, name: TopicPartition, asked: _Asked, answer: EpochEndOffset) -> None:
+    def _compare(
+        self, name: TopicPartition, in_flight: _InFlight, partition: EpochEndOffset
+    ) -> None:
         """Look whether the log goes as far in the position's epoch as was read of it."""
-        position = asked.position
-        is_unknown = _UNDEFINED in {answer.end_offset, answer.leader_epoch}
-        if not is_unknown and answer.end_offset >= position.offset:
-            asked.state.validated(asked.leader_epoch)
+        position = in_flight.position
+        is_unknown = _UNDEFINED in {partition.end_offset, partition.leader_epoch}
+        if not is_unknown and partition.end_offset >= position.offset:
+            in_flight.state.validated(in_flight.leader_epoch)
             self._subscriptions.on_change()
             return
         if self._subscriptions.default_reset == NONE:
-            divergent = None if is_unknown else answer.end_offset
-            self._failures.add_partition(name, asked.state, _truncated(name, position, divergent))
+            divergent = None if is_unknown else partition.end_offset
+            self._errors.add_partition(name, in_flight.state, _truncated(name, position, divergent))
         elif is_unknown:
             logger.warning("%s has nothing of epoch %d any more", name, position.epoch)
             self._subscriptions.request_reset(name)
@@ -139,11 +143,13 @@ class Validation:
             logger.warning(
                 "%s was cut: going on at offset %d, not %d",
                 name,
-                answer.end_offset,
+                partition.end_offset,
                 position.offset,
             )
-            asked.state.leader_epoch = max(asked.state.leader_epoch, asked.leader_epoch)
-            self._subscriptions.seek(name, FetchPosition(answer.end_offset, answer.leader_epoch))
+            in_flight.state.leader_epoch = max(in_flight.state.leader_epoch, in_flight.leader_epoch)
+            self._subscriptions.seek(
+                name, FetchPosition(partition.end_offset, partition.leader_epoch)
+            )
 
 
 def _ends(body: OffsetForLeaderEpochResponse) -> dict[TopicPartition, EpochEndOffset]:

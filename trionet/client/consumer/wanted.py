@@ -63,7 +63,7 @@ def _check_topic(topic: str) -> None:
         raise ValueError("the name of a topic has at least one character")
 
 
-def wanted_offset(offset: int) -> int:
+def checked_offset(offset: int) -> int:
     """An offset to go on at, or to commit.
 
     Raises:
@@ -75,8 +75,8 @@ def wanted_offset(offset: int) -> int:
     return index(offset)
 
 
-def wanted_epoch(leader_epoch: int) -> int:
-    """A leader epoch; raises as :func:`wanted_offset`."""
+def checked_epoch(leader_epoch: int) -> int:
+    """A leader epoch; raises as :func:`checked_offset`."""
     if not NO_EPOCH <= index(leader_epoch) <= EPOCH_MAX:
         raise ValueError(f"leader_epoch = {leader_epoch}; allowed: {NO_EPOCH} to {EPOCH_MAX}")
     return index(leader_epoch)
@@ -85,16 +85,16 @@ def wanted_epoch(leader_epoch: int) -> int:
 def offsets_to_commit(
     offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What to commit; raises as :func:`topic_partition` and :func:`wanted_offset` do."""
+    """What to commit; raises as :func:`topic_partition` and :func:`checked_offset` do."""
     return {topic_partition(name): _committable(each) for name, each in offsets.items()}
 
 
 def _committable(wanted: OffsetAndMetadata | int) -> OffsetAndMetadata:
     if not isinstance(wanted, OffsetAndMetadata):
-        return OffsetAndMetadata(wanted_offset(wanted))
+        return OffsetAndMetadata(checked_offset(wanted))
     epoch = wanted.leader_epoch
     return OffsetAndMetadata(
-        wanted_offset(wanted.offset),
+        checked_offset(wanted.offset),
         wanted.metadata,
-        None if epoch is None else wanted_epoch(epoch),
+        None if epoch is None else checked_epoch(epoch),
     )

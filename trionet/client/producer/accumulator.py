@@ -20,7 +20,7 @@ from .batch_queues import BatchQueues, ReadyCheck, Sequencing
 from .columns import RecordColumns
 from .deliveries import Deliveries
 from .delivery import Delivery, abandon, withdrawn
-from .outcome import BatchOutcome
+from .outcome import ProduceRequestResult
 from .partition_queue import PartitionQueue
 from .partitioner import partition_of
 
@@ -32,17 +32,17 @@ class RecordAccumulator(BatchQueues):
 
     Args:
         settings: how records are gathered.
-        chance: blurs waits and chooses partitions.
+        rng: blurs waits and chooses partitions.
         sequencing: numbers the batches; None without idempotence.
     """
 
     def __init__(
         self,
         settings: AccumulatorSettings,
-        chance: random.Random,
+        rng: random.Random,
         sequencing: Sequencing | None = None,
     ) -> None:
-        super().__init__(settings, chance, sequencing)
+        super().__init__(settings, rng, sequencing)
         self._batch_bytes = min(settings.batch_bytes, settings.request_bytes_max)
         self._ignores_keys = settings.ignores_keys
 
@@ -325,7 +325,7 @@ class RecordAccumulator(BatchQueues):
         self._drop_if_empty(batch)
         return True
 
-    def _undrained_batch(self, outcome: BatchOutcome) -> ProducerBatch | None:
+    def _undrained_batch(self, outcome: ProduceRequestResult) -> ProducerBatch | None:
         queue = self._topics.queue(outcome.topic_partition)
         if queue is not None:
             for batch in queue.batches:

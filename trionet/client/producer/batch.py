@@ -12,7 +12,7 @@ from ...protocol.records.types import Headers, as_bytes
 from ..topic_partition import TopicPartition
 from .columns import RecordColumns
 from .delivery import Delivery
-from .outcome import BatchOutcome, maybe_written
+from .outcome import ProduceRequestResult, maybe_written
 
 if TYPE_CHECKING:
     from ...protocol.records.typed_writer import BatchBuilder as TypedBuilder
@@ -115,7 +115,7 @@ class ProducerBatch:
         self.topic_partition = topic_partition
         self.reserved = reserved
         self.created_at = created_at
-        self.outcome = BatchOutcome(topic_partition)
+        self.outcome = ProduceRequestResult(topic_partition)
         self.attempts = 0
         self.retry_at = created_at
         self.leader_epoch = -1
@@ -258,7 +258,7 @@ class ProducerBatch:
             size_max: how large they may be, in bytes; one with a single record may be larger.
         """
         parts: list[ProducerBatch] = []
-        starts: list[tuple[int, BatchOutcome]] = []
+        starts: list[tuple[int, ProduceRequestResult]] = []
         for number, row in enumerate(self._rows()):
             if not parts or parts[-1].try_append(*row) is None:
                 parts.append(self._part(number, size_max))
@@ -302,7 +302,7 @@ class ProducerBatch:
         return maybe_written(error) if self.may_be_written else error
 
     def complete(self, base_offset: int, log_append_time: int = -1) -> bool:
-        """The records were written; see :meth:`.BatchOutcome.complete`."""
+        """The records were written; see :meth:`.ProduceRequestResult.complete`."""
         return self.outcome.complete(base_offset, log_append_time)
 
     def fail(self, error: Exception) -> bool:

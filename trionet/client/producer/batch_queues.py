@@ -13,7 +13,7 @@ from ..topic_partition import TopicPartition
 from .accumulator_settings import AccumulatorSettings
 from .batch import ProducerBatch
 from .buffer_pool import BufferPool
-from .outcome import BatchOutcome
+from .outcome import ProduceRequestResult
 from .partition_queue import PartitionQueue
 from .topics import ProducerTopics
 
@@ -51,7 +51,7 @@ class BatchQueues:
 
     Args:
         settings: how records are gathered.
-        chance: blurs waits and chooses partitions.
+        rng: blurs waits and chooses partitions.
         sequencing: numbers the batches; None without idempotence.
 
     Attributes:
@@ -62,16 +62,16 @@ class BatchQueues:
     def __init__(
         self,
         settings: AccumulatorSettings,
-        chance: random.Random,
+        rng: random.Random,
         sequencing: Sequencing | None = None,
     ) -> None:
         self.pool = BufferPool(settings.buffer_bytes)
         self.is_closed = False
         self._settings = settings
-        self._chance = chance
+        self._rng = rng
         self._sequencing = sequencing
         self._topics = ProducerTopics(
-            chance,
+            rng,
             settings.batch_bytes,
             is_adaptive=settings.is_adaptive,
             availability_seconds=settings.availability_seconds,
@@ -213,7 +213,7 @@ class BatchQueues:
     def reenqueue(self, batch: ProducerBatch, now: float) -> None:
         """Send a batch again, after ``retry.backoff.ms``, longer with each attempt."""
         batch.attempts += 1
-        batch.retry_at = now + self._settings.retry.seconds(batch.attempts, self._chance)
+        batch.retry_at = now + self._settings.retry.seconds(batch.attempts, self._rng)
         self._put_back(batch)
 
     def _put_back(self, batch: ProducerBatch) -> None:
@@ -300,7 +300,7 @@ class BatchQueues:
         """Whether a batch was not deallocated yet."""
         return bool(self._incomplete)
 
-    def begin_flush(self) -> list[BatchOutcome]:
+    def begin_flush(self) -> list[ProduceRequestResult]:
         """From now to :meth:`end_flush` everything is sent at once.
 
         Returns:

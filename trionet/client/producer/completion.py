@@ -33,8 +33,8 @@ from .accumulator import RecordAccumulator
 from .batch import ProducerBatch
 from .counters import SenderCounters
 from .hooks import AcknowledgementHook
-from .idempotence import Idempotence
-from .produce_requests import UNKNOWN, WRITTEN, Outcome, outcomes
+from .idempotence import TransactionManager
+from .produce_requests import UNKNOWN, WRITTEN, PartitionResponse, partition_responses
 
 logger = logging.getLogger("trionet.client")
 
@@ -70,12 +70,12 @@ class DeliveryLimits:
 
 
 class Completion:
-    """What was sent and has no outcome yet, and the rules for what becomes of it.
+    """What was sent and has no response yet, and the rules for what becomes of it.
 
     Args:
         accumulator: where a batch comes from, and where it goes to be sent again.
         metadata: are asked for when a leader has moved.
-        idempotence: numbers the batches; None without.
+        transaction_manager: numbers the batches; None without.
         limits: how long and how often it is tried.
         keeps_order: of a partition only one batch is under way (``max.in.flight`` of 1).
         hook: is told of what became of batches.
@@ -89,7 +89,7 @@ class Completion:
         self,
         accumulator: RecordAccumulator,
         metadata: Metadata,
-        idempotence: Idempotence | None,
+        transaction_manager: TransactionManager | None,
         limits: DeliveryLimits,
         *,
         keeps_order: bool,
@@ -101,7 +101,7 @@ class Completion:
         self.counters = SenderCounters()
         self._accumulator = accumulator
         self._metadata = metadata
-        self._idempotence = idempotence
+        self._transaction_manager = transaction_manager
         self._limits = limits
         self._keeps_order = keeps_order
         self._clock = trio.lowlevel.current_clock().current_time
@@ -149,7 +149,7 @@ class Completion:
         return min(self._expires_at, self._accumulator.next_expiry)
 
     def expire(self, now: float) -> None:
-        """Fail what has no outcome after ``delivery.timeout.ms``, under way or not (KIP-91)."""
+        """Fail what has no response after ``delivery.timeout.ms``, under way or not (KIP-91)."""
         if now >= self._accumulator.next_expiry:
             for batch in self._accumulator.expired(now):
                 self._fail_late(batch)
@@ -178,21 +178,23 @@ class Completion:
 
     # Answers.
 
-    def answered(self, response: ClientResponse, batches: Sequence[ProducerBatch]) -> None:
+    def handle_response(self, response: ClientResponse, batches: Sequence[ProducerBatch]) -> None:
         """A request is over, with an answer or without."""
         now = self._clock()
         leaders: dict[TopicPartition, tuple[int, int]] = {}
-        for batch, outcome in outcomes(response, batches):
+        for batch, partition in partition_responses(response, batches):
             self._in_flight.pop(batch, None)
-            self._complete(batch, outcome, now)
-            if outcome.error_code in STALE_METADATA:
+            self._complete(batch, partition, now)
+            if partition.error_code in STALE_METADATA:
                 self._metadata.request_update()
-                if outcome.leader != NO_LEADER and outcome.leader_epoch != UNKNOWN:
-                    leaders[batch.topic_partition] = outcome.leader, outcome.leader_epoch
+                if partition.leader != NO_LEADER and partition.leader_epoch != UNKNOWN:
+                    leaders[batch.topic_partition] = partition.leader, partition.leader_epoch
             if self._keeps_order:
                 self._accumulator.unmute(batch.topic_partition)
         if response.body is not None:
-            self.counters.answered(response.latency_seconds, response.body.throttle_time_ms)
+            self.counters.response_received(
+                response.latency_seconds, response.body.throttle_time_ms
+            )
         if leaders:
             nodes = [
                 Node(each.node_id, each.host, each.port, each.rack)
@@ -200,10 +202,10 @@ class Completion:
             ]
             self._metadata.update_leaders(leaders, nodes)
 
-    def _complete(self, batch: ProducerBatch, outcome: Outcome, now: float) -> None:
-        code = outcome.error_code
+    def _complete(self, batch: ProducerBatch, response: PartitionResponse, now: float) -> None:
+        code = response.error_code
         if code in _WRITTEN:
-            self._written(batch, outcome, now)
+            self._written(batch, response, now)
             return
         if code in _UNCERTAIN:
             batch.may_be_written = True
@@ -211,23 +213,25 @@ class Completion:
             self._accumulator.deallocate(batch)  # it expired, or was aborted, meanwhile
         elif code == error_codes.MESSAGE_TOO_LARGE and batch.record_count > 1:
             self._split(batch, now)
-        elif self._idempotence is not None and self._idempotence.is_written(batch, code):
+        elif self._transaction_manager is not None and self._transaction_manager.is_written(
+            batch, code
+        ):
             self._written(batch, WRITTEN, now)
-        elif self._can_retry(batch, outcome, now):
-            self._retry(batch, outcome, now)
+        elif self._can_retry(batch, response, now):
+            self._retry(batch, response, now)
         else:
-            self._refuse(batch, outcome)
+            self._refuse(batch, response)
 
-    def _written(self, batch: ProducerBatch, outcome: Outcome, now: float) -> None:
-        base = UNKNOWN if outcome.error_code else outcome.base_offset
-        if self._idempotence is not None:
-            for earlier in self._idempotence.completed(batch, base, now):
+    def _written(self, batch: ProducerBatch, response: PartitionResponse, now: float) -> None:
+        base = UNKNOWN if response.error_code else response.base_offset
+        if self._transaction_manager is not None:
+            for earlier in self._transaction_manager.completed(batch, base, now):
                 assert isinstance(earlier, ProducerBatch)
                 if not earlier.outcome.is_done:  # else it was aborted, and waits no more
                     self._accumulator.remove(earlier)
                     self._is_there(earlier, UNKNOWN, UNKNOWN)
         self._last_errors.pop(batch.topic_partition, None)
-        self._is_there(batch, base, outcome.log_append_time_ms)
+        self._is_there(batch, base, response.log_append_time_ms)
 
     def _is_there(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
         if batch.complete(base_offset, log_append_time_ms):
@@ -241,23 +245,23 @@ class Completion:
             batch.topic_partition,
         )
         pieces = self._accumulator.split_and_reenqueue(batch, now)
-        if self._idempotence is not None:
-            self._idempotence.split(batch, pieces)
+        if self._transaction_manager is not None:
+            self._transaction_manager.split(batch, pieces)
         self._accumulator.deallocate(batch)
         self.counters.batches_split += 1
 
-    def _can_retry(self, batch: ProducerBatch, outcome: Outcome, now: float) -> bool:
+    def _can_retry(self, batch: ProducerBatch, response: PartitionResponse, now: float) -> bool:
         if batch.attempts >= self._limits.retries or now >= self._expiry_of(batch):
             return False
-        if isinstance(outcome.error, ResponseTooLargeError):
+        if isinstance(response.error, ResponseTooLargeError):
             return False  # the response to the same once more would be as large
-        code = outcome.error_code
-        if self._idempotence is None:
+        code = response.error_code
+        if self._transaction_manager is None:
             return code in error_codes.RETRIABLE
-        return self._idempotence.can_retry(batch, code, outcome.log_start_offset)
+        return self._transaction_manager.can_retry(batch, code, response.log_start_offset)
 
-    def _retry(self, batch: ProducerBatch, outcome: Outcome, now: float) -> None:
-        why = _text(outcome)
+    def _retry(self, batch: ProducerBatch, response: PartitionResponse, now: float) -> None:
+        why = _text(response)
         self._last_errors[batch.topic_partition] = why
         logger.warning(
             "%s: %s; %d records are sent again", batch.topic_partition, why, batch.record_count
@@ -267,16 +271,16 @@ class Completion:
 
     # Failures.
 
-    def _refuse(self, batch: ProducerBatch, outcome: Outcome) -> None:
-        code = outcome.error_code
-        error = _error(batch, outcome)
-        of_records = _record_errors(batch, outcome)
+    def _refuse(self, batch: ProducerBatch, response: PartitionResponse) -> None:
+        code = response.error_code
+        error = _error(batch, response)
+        of_records = _record_errors(batch, response)
         if of_records:
             batch.fail_records(batch.failure(_beside(batch)), of_records)
         self._fail(batch, error)
         self._accumulator.deallocate(batch)
-        if self._idempotence is not None and self._idempotence.is_fatal(code):
-            self._idempotence.fail(error)
+        if self._transaction_manager is not None and self._transaction_manager.is_fatal(code):
+            self._transaction_manager.fail(error)
 
     def aborted(self, batches: Sequence[ProducerBatch]) -> None:
         """Batches were given up."""
@@ -290,37 +294,37 @@ class Completion:
         batch.fail(failure)
         self._hook.failed(batch, failure)
         self.counters.failed(batch)
-        if self._idempotence is not None:
-            self._idempotence.failed(batch)
+        if self._transaction_manager is not None:
+            self._transaction_manager.failed(batch)
 
 
-def _text(outcome: Outcome) -> str:
-    name = error_codes.name_of(outcome.error_code)
-    return f"{name} ({outcome.message})" if outcome.message else name
+def _text(response: PartitionResponse) -> str:
+    name = error_codes.name_of(response.error_code)
+    return f"{name} ({response.message})" if response.message else name
 
 
-def _error(batch: ProducerBatch, outcome: Outcome) -> TrionetError:
-    if outcome.error is not None:
-        return outcome.error
-    if outcome.error_code == error_codes.MESSAGE_TOO_LARGE:
+def _error(batch: ProducerBatch, response: PartitionResponse) -> TrionetError:
+    if response.error is not None:
+        return response.error
+    if response.error_code == error_codes.MESSAGE_TOO_LARGE:
         return RecordTooLargeError(
             f"the record is larger than {batch.topic_partition} takes; raise the topic's "
-            f"max.message.bytes, or send less: {_text(outcome)}"
+            f"max.message.bytes, or send less: {_text(response)}"
         )
-    return api_error(outcome.error_code, str(batch.topic_partition), outcome.message)
+    return api_error(response.error_code, str(batch.topic_partition), response.message)
 
 
-def _record_errors(batch: ProducerBatch, outcome: Outcome) -> dict[int, Exception]:
+def _record_errors(batch: ProducerBatch, response: PartitionResponse) -> dict[int, Exception]:
     """What was wrong with single records (KIP-467).
 
     With several the code may be right for only one of them, and the text has to tell.
     """
-    refused = outcome.record_errors
-    code = outcome.error_code if len(refused) == 1 else error_codes.INVALID_RECORD
+    refused = response.record_errors
+    code = response.error_code if len(refused) == 1 else error_codes.INVALID_RECORD
     about = f"{batch.topic_partition}, a record"
     return {
         each.batch_index: batch.failure(
-            api_error(code, about, each.batch_index_error_message or outcome.message)
+            api_error(code, about, each.batch_index_error_message or response.message)
         )
         for each in refused
     }

@@ -63,7 +63,7 @@ class SenderCounters:
         queue_us: from the beginning of batches to when they were sent, in all, in microseconds.
         longest_queue_us: the longest of these, of late.
         requests_sent: Produce requests.
-        requests_answered: that were answered.
+        responses_received: that were answered.
         latency_us: how long these took in all.
         longest_latency_us: the longest of them, of late.
         throttle_ms: what their answers asked for in all.
@@ -76,7 +76,7 @@ class SenderCounters:
         self.batches_split = 0
         self.queue_us = 0
         self.longest_queue_us = RollingMaximum()
-        self.requests_sent = self.requests_answered = 0
+        self.requests_sent = self.responses_received = 0
         self.latency_us = 0
         self.longest_latency_us = RollingMaximum()
         self.throttle_ms = 0
@@ -103,9 +103,9 @@ class SenderCounters:
         """The deliveries of a batch have failed."""
         self._topic(batch).records_failed += batch.record_count
 
-    def answered(self, latency_seconds: float, throttle_ms: int) -> None:
+    def response_received(self, latency_seconds: float, throttle_ms: int) -> None:
         """A Produce request was answered."""
-        self.requests_answered += 1
+        self.responses_received += 1
         latency_us = int(latency_seconds * US)
         self.latency_us += latency_us
         _raise_to(self.longest_latency_us, latency_us)

@@ -8,7 +8,7 @@ from itertools import chain
 from typing import overload
 
 from .delivery import Delivery, delivery_list
-from .outcome import BatchOutcome
+from .outcome import ProduceRequestResult
 
 
 class Deliveries(Sequence[Delivery]):
@@ -22,12 +22,12 @@ class Deliveries(Sequence[Delivery]):
     """
 
     def __init__(self, timestamps: int | list[int]) -> None:
-        self.outcomes: dict[BatchOutcome, None] = {}
+        self.outcomes: dict[ProduceRequestResult, None] = {}
         self._timestamps = timestamps
-        self._spans: list[tuple[BatchOutcome, int, int]] = []
+        self._spans: list[tuple[ProduceRequestResult, int, int]] = []
         self._ends: list[int] = []
 
-    def add(self, outcome: BatchOutcome, index: int, count: int) -> None:
+    def add(self, outcome: ProduceRequestResult, index: int, count: int) -> None:
         """The next records are in a batch.
 
         Args:
@@ -45,7 +45,7 @@ class Deliveries(Sequence[Delivery]):
         self._spans.append((outcome, index, start))
         self._ends.append(start + count)
 
-    def spans(self) -> Iterator[tuple[BatchOutcome, int, int]]:
+    def spans(self) -> Iterator[tuple[ProduceRequestResult, int, int]]:
         """Batches, the numbers of the first records there, and how many there are; in order."""
         for (outcome, index, start), end in zip(self._spans, self._ends, strict=True):
             yield outcome, index, end - start
@@ -113,7 +113,7 @@ class Deliveries(Sequence[Delivery]):
         return self._timestamps if isinstance(self._timestamps, int) else self._timestamps[number]
 
 
-def _is_decided(outcome: BatchOutcome) -> bool:
+def _is_decided(outcome: ProduceRequestResult) -> bool:
     if outcome.parts is None:
         return outcome.is_done
     return all(_is_decided(part) for _, part in outcome.parts)

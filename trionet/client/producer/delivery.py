@@ -1,7 +1,7 @@
 """What a buffered record becomes: a Delivery, which is awaited, or asked, for the record's place.
 
 (Kafka: FutureRecordMetadata.) It costs little, since there is one for each record; what is common
-to a batch is in its :class:`.BatchOutcome`, and the metadata are made when they are looked at.
+to a batch is in its :class:`.ProduceRequestResult`, and the metadata are made when they are looked at.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import trio
 
 from ..._util.raising import again
 from ...errors import RecordWithdrawnError
-from .outcome import BatchOutcome
+from .outcome import ProduceRequestResult
 from .waiting import delivered
 
 
@@ -44,7 +44,7 @@ def withdrawn() -> RecordWithdrawnError:
     return RecordWithdrawnError("the record was taken back before it was sent")
 
 
-def abandon(outcome: BatchOutcome, index: int) -> None:
+def abandon(outcome: ProduceRequestResult, index: int) -> None:
     """The call that gave a record was cancelled: nothing can look at its delivery."""
     outcome, position = outcome.of(outcome.position(index))
     outcome.look(position)
@@ -61,7 +61,7 @@ class Delivery:
 
     __slots__ = ("index", "outcome", "timestamp")
 
-    def __init__(self, outcome: BatchOutcome, index: int, timestamp: int) -> None:
+    def __init__(self, outcome: ProduceRequestResult, index: int, timestamp: int) -> None:
         self.outcome = outcome
         self.index = index
         self.timestamp = timestamp
@@ -75,7 +75,7 @@ class Delivery:
         return outcome.parts is not None and self.pending.is_done
 
     @property
-    def pending(self) -> BatchOutcome:
+    def pending(self) -> ProduceRequestResult:
         """What is waited for: of the batch that has the record now."""
         outcome = self.outcome
         return outcome.of(outcome.position(self.index))[0]
@@ -136,7 +136,7 @@ class Delivery:
 
 
 def delivery_list(
-    outcome: BatchOutcome, index: int, start: int, end: int, timestamps: int | list[int]
+    outcome: ProduceRequestResult, index: int, start: int, end: int, timestamps: int | list[int]
 ) -> list[Delivery]:
     """The deliveries of records that follow each other in a batch.
 

@@ -1,6 +1,6 @@
 """Functions of the user's that see every record and what became of it (Kafka: ProducerInterceptor).
 
-As in Kafka an error of theirs is told in the log, and stops nothing else.
+As in Kafka an error of theirs is acknowledgement in the log, and stops nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import attrs
 
 from ...protocol.records.types import Headers
 from .batch import ProducerBatch
-from .undelivered import Undelivered
+from .undelivered import UnseenFailures
 
 logger = logging.getLogger("trionet.client.producer")
 
@@ -61,7 +61,7 @@ OnSend: TypeAlias = Callable[[ProducerRecord], ProducerRecord]
 """Sees a record, and gives it back or another one for the same topic and partition."""
 
 OnAcknowledgement: TypeAlias = Callable[[Acknowledgement], object]
-"""Is told of a batch when it is decided what became of it."""
+"""Is acknowledgement of a batch when it is decided what became of it."""
 
 Columns: TypeAlias = tuple[
     list[bytes | None], list[bytes | None], list[Headers], int | Sequence[int]
@@ -78,7 +78,7 @@ class SendHook:
     def __init__(self, on_send: OnSend) -> None:
         self._on_send = on_send
 
-    def seen(self, record: ProducerRecord) -> ProducerRecord:
+    def apply(self, record: ProducerRecord) -> ProducerRecord:
         """The record to be sent."""
         try:
             changed = self._on_send(record)
@@ -89,7 +89,7 @@ class SendHook:
             return record
         return changed
 
-    def seen_columns(
+    def apply_columns(
         self,
         topic: str,
         partition: int | None,
@@ -108,7 +108,7 @@ class SendHook:
             [()] * count if headers is None else headers,
             strict=True,
         )
-        records = [self.seen(ProducerRecord(topic, partition, *row)) for row in rows]
+        records = [self.apply(ProducerRecord(topic, partition, *row)) for row in rows]
         return (
             [each.value for each in records],
             [each.key for each in records],
@@ -121,18 +121,18 @@ class SendHook:
 
 
 class AcknowledgementHook:
-    """Calls the function that is told what became of records, if there is one.
+    """Calls the function that is acknowledgement what became of records, if there is one.
 
     Args:
         on_acknowledgement: the function, which sees all failures.
-        undelivered: counts them where there is none, until their deliveries are looked at.
+        unseen_failures: counts them where there is none, until their deliveries are looked at.
     """
 
     def __init__(
-        self, on_acknowledgement: OnAcknowledgement | None, undelivered: Undelivered
+        self, on_acknowledgement: OnAcknowledgement | None, unseen_failures: UnseenFailures
     ) -> None:
         self._on_acknowledgement = on_acknowledgement
-        self._undelivered = undelivered
+        self._undelivered = unseen_failures
 
     def written(self, batch: ProducerBatch, base_offset: int) -> None:
         """A batch was written."""
@@ -152,7 +152,7 @@ class AcknowledgementHook:
     def _call(self, batch: ProducerBatch, base_offset: int, error: Exception | None) -> None:
         assert self._on_acknowledgement is not None
         topic, partition = batch.topic_partition
-        told = Acknowledgement(
+        acknowledgement = Acknowledgement(
             topic=topic,
             partition=partition,
             records=batch.record_count,
@@ -160,6 +160,6 @@ class AcknowledgementHook:
             error=error,
         )
         try:
-            self._on_acknowledgement(told)
+            self._on_acknowledgement(acknowledgement)
         except Exception:  # boundary: a function of the user's
             logger.exception("on_acknowledgement failed")

@@ -2,7 +2,7 @@
 
 (Kafka: TransactionManager, as a producer without transactions uses it.) Pure: it decides which
 batch may go next, which number it has, whether a refused one may be tried again, and when a new
-producer id is needed; :class:`.ProducerIdAsker` requests it.
+producer id is needed; :class:`.InitProducerIdHandler` requests it.
 
 When it is not known any more which batches a leader has, the epoch is raised, and what is in flight
 to that partition is numbered from 0 again: the leader accepts a new epoch that begins with 0. What
@@ -44,7 +44,7 @@ _SEQUENCE_ERRORS: Final = frozenset(
 )
 
 
-class Idempotence:
+class TransactionManager:
     """The numbers of all partitions of one producer.
 
     Attributes:

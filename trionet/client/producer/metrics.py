@@ -15,7 +15,7 @@ from ..kafka_client import KafkaClient
 from ..statistics import TOPIC
 from .buffer_pool import BufferPool
 from .counters import SenderCounters, TopicCounters
-from .room import Room
+from .room import BufferPoolWaiters
 
 _MS_OF_US = 1e-3
 
@@ -31,12 +31,16 @@ class ProducerMetrics:
     """
 
     def __init__(
-        self, client: KafkaClient, counters: SenderCounters, pool: BufferPool, room: Room
+        self,
+        client: KafkaClient,
+        counters: SenderCounters,
+        pool: BufferPool,
+        waiters: BufferPoolWaiters,
     ) -> None:
         group = client.metrics.group("producer-metrics")
         self._client = client
         self._counters = counters
-        self._memory = _Memory(group, pool, room)
+        self._memory = _Memory(group, pool, waiters)
         self._whole = _Records(group)
         self._topics = _Records(client.metrics.group("producer-topic-metrics", *TOPIC))
         self._batches = _Batches(group)
@@ -65,15 +69,15 @@ class ProducerMetrics:
 class _Memory:
     """What is left of ``buffer.memory``, and who waits for it."""
 
-    def __init__(self, group: MetricGroup, pool: BufferPool, room: Room) -> None:
+    def __init__(self, group: MetricGroup, pool: BufferPool, waiters: BufferPoolWaiters) -> None:
         self._exhausted = group.rated(
             "buffer-exhausted", "Records that got no memory within max.block.ms"
         )
-        self._room = room
+        self._waiters = waiters
         self._gauges: tuple[tuple[Metric, Callable[[], float]], ...] = (
             (
                 group.gauge("waiting-threads", "Tasks that wait for memory."),
-                lambda: room.waiting,
+                lambda: waiters.waiting,
             ),
             (
                 group.gauge("buffer-total-bytes", "Bytes of buffer.memory."),
@@ -94,10 +98,10 @@ class _Memory:
     def families(self, now: float) -> Iterator[Family]:
         for metric, value in self._gauges:
             yield gauges(metric, {(): value()})
-        seconds = self._room.waited_seconds(now)
+        seconds = self._waiters.waited_seconds(now)
         yield gauges(self._waited, {(): int(seconds * 1e9)})
         yield from self._wait_ratio.families({(): seconds}, now)
-        yield from self._exhausted.families({(): self._room.exhausted}, now)
+        yield from self._exhausted.families({(): self._waiters.exhausted}, now)
 
 
 class _Records:
@@ -184,11 +188,11 @@ class _Requests:
     def families(
         self, counters: SenderCounters, whole: TopicCounters, now: float
     ) -> Iterator[Family]:
-        answered = counters.requests_answered
+        responses = counters.responses_received
         for share, part, of in (
             (self._per_request, whole.records_sent, counters.requests_sent),
-            (self._latency_avg, counters.latency_us * _MS_OF_US, answered),
-            (self._throttle_avg, counters.throttle_ms, answered),
+            (self._latency_avg, counters.latency_us * _MS_OF_US, responses),
+            (self._throttle_avg, counters.throttle_ms, responses),
         ):
             yield from share.families({(): (part, of)}, now)
         yield from self._latency_max.families({(): counters.longest_latency_us}, now)

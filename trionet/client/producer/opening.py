@@ -21,16 +21,16 @@ from .accumulator_settings import AccumulatorSettings
 from .completion import Completion, DeliveryLimits
 from .config import producer_settings
 from .hooks import AcknowledgementHook, OnAcknowledgement, OnSend, SendHook
-from .idempotence import Idempotence
+from .idempotence import TransactionManager
 from .metrics import ProducerMetrics
 from .producer import Producer
-from .producer_id import ProducerIdAsker
-from .room import Room
+from .producer_id import InitProducerIdHandler
+from .room import BufferPoolWaiters
 from .sender import Sender
 from .settings import ProducerSettings
-from .topic_wait import TopicWait
-from .undelivered import Undelivered
-from .used_topics import UsedTopics
+from .topic_wait import MetadataWaiter
+from .undelivered import UnseenFailures
+from .used_topics import ProducerMetadata
 
 logger = logging.getLogger("trionet.client")
 
@@ -81,7 +81,7 @@ async def open_producer(
         parts = _Parts(client, settings, network, on_send, on_acknowledgement)
         with parts.reporting_failures(), raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(parts.sender.keep_sending)
+                nursery.start_soon(parts.sender.run)
                 try:
                     with caller.block():
                         yield parts.producer
@@ -104,17 +104,17 @@ class _Parts:
         on_send: OnSend | None,
         on_acknowledgement: OnAcknowledgement | None,
     ) -> None:
-        self._undelivered = Undelivered()
-        chance = network.chance
+        self._undelivered = UnseenFailures()
+        rng = network.chance
         requests = settings.client.requests
-        idempotence = Idempotence() if settings.idempotence else None
-        self.accumulator = RecordAccumulator(_gathering(settings), chance, idempotence)
-        self.room = Room(self.accumulator.pool)
-        topics = UsedTopics(client.metadata, settings.metadata_idle_seconds)
+        transaction_manager = TransactionManager() if settings.idempotence else None
+        self.accumulator = RecordAccumulator(_gathering(settings), rng, transaction_manager)
+        self.waiters = BufferPoolWaiters(self.accumulator.pool)
+        topics = ProducerMetadata(client.metadata, settings.metadata_idle_seconds)
         completion = Completion(
             self.accumulator,
             client.metadata,
-            idempotence,
+            transaction_manager,
             DeliveryLimits(seconds=settings.delivery_seconds, retries=settings.retries),
             keeps_order=requests.in_flight_max == 1,
             hook=AcknowledgementHook(on_acknowledgement, self._undelivered),
@@ -129,17 +129,19 @@ class _Parts:
             request_bytes_max=settings.request_bytes_max,
             timeout_ms=round(requests.timeout_seconds * 1000),
         )
-        if idempotence is not None:
-            refused = self.sender.refused
-            asker = ProducerIdAsker(client, idempotence, settings.retry, chance, refused)
-            self.sender.number_batches(idempotence, asker)
-        counters, pool, room = completion.counters, self.accumulator.pool, self.room
-        client.metrics.register(lambda: ProducerMetrics(client, counters, pool, room).collect)
+        if transaction_manager is not None:
+            refused = self.sender.producer_id_refused
+            handler = InitProducerIdHandler(
+                client, transaction_manager, settings.retry, rng, refused
+            )
+            self.sender.enable_idempotence(transaction_manager, handler)
+        counters, pool, waiters = completion.counters, self.accumulator.pool, self.waiters
+        client.metrics.register(lambda: ProducerMetrics(client, counters, pool, waiters).collect)
         self.producer = Producer(
             self.accumulator,
             self.sender,
-            TopicWait(client, self.accumulator, topics),
-            self.room,
+            MetadataWaiter(client, self.accumulator, topics),
+            self.waiters,
             network.now_ms,
             settings.max_block_seconds,
             None if on_send is None else SendHook(on_send),
@@ -148,7 +150,7 @@ class _Parts:
     def close(self) -> None:
         """Nothing is taken any more; who waits for that hears of it (KAFKA-4235, KAFKA-9449)."""
         self.accumulator.close()
-        self.room.wake_all()
+        self.waiters.wake_all()
 
     @contextmanager
     def reporting_failures(self) -> Iterator[None]:

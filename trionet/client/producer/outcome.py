@@ -14,7 +14,7 @@ import trio
 from ..._util.raising import again
 from ...errors import TrionetError
 from ..topic_partition import TopicPartition
-from .undelivered import UnseenFailures
+from .undelivered import FailureCount
 
 
 def maybe_written(error: Exception) -> Exception:
@@ -25,7 +25,7 @@ def maybe_written(error: Exception) -> Exception:
     return error
 
 
-class BatchOutcome:
+class ProduceRequestResult:
     """See the module; positions count the records that are sent.
 
     Args:
@@ -48,9 +48,9 @@ class BatchOutcome:
         "_seen",
         "_withdrawn",
         "base_offset",
+        "changed",
         "is_done",
         "log_append_time",
-        "news",
         "parts",
         "topic_partition",
         "unseen",
@@ -61,13 +61,13 @@ class BatchOutcome:
         self.is_done = False
         self.base_offset = -1
         self.log_append_time = -1
-        self.parts: list[tuple[int, BatchOutcome]] | None = None
-        self.news: trio.Event | None = None
+        self.parts: list[tuple[int, ProduceRequestResult]] | None = None
+        self.changed: trio.Event | None = None
         self._error: Exception | None = None
         self._errors: Mapping[int, Exception] | None = None
         self._withdrawn: set[int] | None = None
         self._seen: set[int] | None = None
-        self.unseen: UnseenFailures | None = None
+        self.unseen: FailureCount | None = None
 
     # Deciding.
 
@@ -101,7 +101,7 @@ class BatchOutcome:
         self._decide()
         return True
 
-    def split(self, parts: list[tuple[int, BatchOutcome]]) -> None:
+    def split(self, parts: list[tuple[int, ProduceRequestResult]]) -> None:
         """The outcome is that of the parts, each with the position of its first record."""
         self.parts = parts
         for position in self._seen or ():
@@ -114,9 +114,9 @@ class BatchOutcome:
         self._wake()
 
     def _wake(self) -> None:
-        if self.news is not None:
-            self.news.set()
-            self.news = None
+        if self.changed is not None:
+            self.changed.set()
+            self.changed = None
 
     # Records that are taken back.
 
@@ -156,7 +156,7 @@ class BatchOutcome:
             and self._withdrawn is None
         )
 
-    def of(self, position: int) -> tuple[BatchOutcome, int]:
+    def of(self, position: int) -> tuple[ProduceRequestResult, int]:
         """The outcome of a record, and its position there; another one after a split."""
         outcome = self
         while outcome.parts is not None:

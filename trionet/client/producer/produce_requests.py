@@ -1,4 +1,4 @@
-"""Batches as a Produce request to one node, and the answer as the outcome of each batch.
+"""Batches as a Produce request to one node, and the answer as the failure of each batch.
 
 Pure. Since version 13 a request names topics by their ids, and so do answers to it; it is used only
 where all ids are known (KIP-516).
@@ -33,7 +33,7 @@ LAST_WITH_NAMES: Final = 12
 UNKNOWN: Final = -1
 
 
-class Outcome:
+class PartitionResponse:
     """What an answer, or the lack of one, says of one batch.
 
     Args:
@@ -43,7 +43,7 @@ class Outcome:
         log_append_time_ms: -1 unless the topic's timestamps are those of the append.
         log_start_offset: the first offset that is still there; -1 where it is not known.
         record_errors: what was wrong with single records (KIP-467).
-        error: how the connection ended, where there was no answer.
+        error: how the connection ended, where there was no response.
         leader: the new leader's node id; -1 where the answer does not tell (KIP-951).
         leader_epoch: the new leader's epoch.
     """
@@ -72,7 +72,7 @@ class Outcome:
         self.leader_epoch = leader_epoch
 
 
-WRITTEN: Final = Outcome()
+WRITTEN: Final = PartitionResponse()
 
 
 def produce_request(
@@ -131,28 +131,28 @@ def _records(batch: ProducerBatch) -> Records:
     return cast(Records, RecordPieces(chunks))
 
 
-def outcomes(
+def partition_responses(
     response: ClientResponse, batches: Sequence[ProducerBatch]
-) -> list[tuple[ProducerBatch, Outcome]]:
+) -> list[tuple[ProducerBatch, PartitionResponse]]:
     """What became of the batches of a request, each once, in their order."""
     body: ProduceResponse | None = response.body
     if response.error is not None:
-        outcome = _without_answer(response.error)
-        return [(batch, outcome) for batch in batches]
+        failure = _without_response(response.error)
+        return [(batch, failure) for batch in batches]
     if body is None:  # acks=0
         return [(batch, WRITTEN) for batch in batches]
     found = _by_partition(response.request, body)
-    return [(batch, _outcome(found.get(batch.topic_partition))) for batch in batches]
+    return [(batch, _partition_response(found.get(batch.topic_partition))) for batch in batches]
 
 
-def _without_answer(error: TrionetError) -> Outcome:
+def _without_response(error: TrionetError) -> PartitionResponse:
     if isinstance(error, RequestTimedOutError):
         code = error_codes.REQUEST_TIMED_OUT
     elif isinstance(error, UnsupportedVersionError):
         code = error_codes.UNSUPPORTED_VERSION
     else:
         code = error_codes.NETWORK_EXCEPTION
-    return Outcome(error_code=code, message=str(error), error=error)
+    return PartitionResponse(error_code=code, message=str(error), error=error)
 
 
 def _by_partition(
@@ -166,20 +166,20 @@ def _by_partition(
     }
 
 
-def _outcome(answer: PartitionProduceResponse | None) -> Outcome:
-    if answer is None:
+def _partition_response(response: PartitionProduceResponse | None) -> PartitionResponse:
+    if response is None:
         # Nobody knows whether it was written, as after a lost connection.
-        return Outcome(
+        return PartitionResponse(
             error_code=error_codes.NETWORK_EXCEPTION, message="the answer does not speak of it"
         )
-    leader = answer.current_leader
-    return Outcome(
-        error_code=answer.error_code,
-        message=answer.error_message,
-        base_offset=answer.base_offset,
-        log_append_time_ms=answer.log_append_time_ms,
-        log_start_offset=answer.log_start_offset,
-        record_errors=answer.record_errors,
+    leader = response.current_leader
+    return PartitionResponse(
+        error_code=response.error_code,
+        message=response.error_message,
+        base_offset=response.base_offset,
+        log_append_time_ms=response.log_append_time_ms,
+        log_start_offset=response.log_start_offset,
+        record_errors=response.record_errors,
         leader=NO_LEADER if leader is None else leader.leader_id,
         leader_epoch=UNKNOWN if leader is None else leader.leader_epoch,
     )

@@ -19,9 +19,9 @@ from .hooks import SendHook
 from .nowait_producer import NowaitProducer
 from .record_appender import RecordAppender
 from .record_check import check_partition, check_topic
-from .room import Room
+from .room import BufferPoolWaiters
 from .sender import Sender
-from .topic_wait import TopicWait
+from .topic_wait import MetadataWaiter
 from .waiting import until_done
 
 T = TypeVar("T")
@@ -49,8 +49,8 @@ class Producer(NowaitProducer):
         self,
         accumulator: RecordAccumulator,
         sender: Sender,
-        topics: TopicWait,
-        room: Room,
+        topics: MetadataWaiter,
+        waiters: BufferPoolWaiters,
         now_ms: Callable[[], int],
         max_block_seconds: float,
         hook: SendHook | None = None,
@@ -60,7 +60,7 @@ class Producer(NowaitProducer):
         self._accumulator = accumulator
         self._sender = sender
         self._topics = topics
-        self._room = room
+        self._waiters = waiters
         self._now_ms = now_ms
         self._max_block_seconds = max_block_seconds
         self._clock = trio.lowlevel.current_clock().current_time
@@ -114,7 +114,7 @@ class Producer(NowaitProducer):
             appender.is_awaited = False
         appender.is_pause_due = False  # others have their turn while this waits
         try:
-            return await self._sender.delivered(delivery)
+            return await self._sender.wait_for(delivery)
         except trio.Cancelled:
             self._accumulator.withdraw(delivery)
             raise
@@ -172,7 +172,7 @@ class Producer(NowaitProducer):
         append = partial(self._appender.append, topic, value, key, headers, partition, timestamp)
         if self._appender.needs_checkpoint():
             await trio.lowlevel.checkpoint()
-            if not self._room.waiting:
+            if not self._waiters.waiting:
                 try:
                     return append()
                 except trio.WouldBlock:
@@ -223,9 +223,9 @@ class Producer(NowaitProducer):
         columns = self._columns(topic, partition, values, keys, headers, timestamps)
         deliveries = Deliveries(columns.timestamps)
         try:
-            await self._take_all(topic, partition, columns, deliveries)
+            await self._append_all(topic, partition, columns, deliveries)
             if self._accumulator.end_columns(deliveries):
-                self._sender.kick(self._clock())
+                self._sender.send_now(self._clock())
             # The last first: as a rule the others are done then, too, without a wait for each.
             for outcome in reversed(deliveries.outcomes):
                 if not outcome.is_done:
@@ -249,7 +249,7 @@ class Producer(NowaitProducer):
     ) -> Deliveries:
         """Take many records to be sent as soon as there is room for them.
 
-        What :meth:`send_batch` is to :meth:`send`, this is to :meth:`enqueue`: it waits for room,
+        What :meth:`send_batch` is to :meth:`send`, this is to :meth:`enqueue`: it waits for waiters,
         and not for the brokers. Batch after batch, the records of a partition stay in their order.
 
         Args:
@@ -275,7 +275,7 @@ class Producer(NowaitProducer):
         columns = self._columns(topic, partition, values, keys, headers, timestamps)
         deliveries = Deliveries(columns.timestamps)
         try:
-            await self._take_all(topic, partition, columns, deliveries)
+            await self._append_all(topic, partition, columns, deliveries)
         except BaseException:
             self._withdraw(deliveries)
             raise
@@ -296,12 +296,12 @@ class Producer(NowaitProducer):
         columns = RecordColumns(values, keys, now_ms, headers)
         if self._hook is None:
             return columns
-        values, keys, headers, now_ms = self._hook.seen_columns(
+        values, keys, headers, now_ms = self._hook.apply_columns(
             topic, partition, values, keys, headers, now_ms
         )
         return RecordColumns(values, keys, now_ms, headers)
 
-    async def _take_all(  # noqa: ASYNC910 -- who calls it has made a checkpoint
+    async def _append_all(  # noqa: ASYNC910 -- who calls it has made a checkpoint
         self, topic: str, partition: int | None, columns: RecordColumns, deliveries: Deliveries
     ) -> None:
         """Take all records of columns to be sent, after a look at each of them."""
@@ -309,17 +309,17 @@ class Producer(NowaitProducer):
         for start in range(0, count, _SLICE_RECORDS):
             self._accumulator.check_columns(columns, start, min(start + _SLICE_RECORDS, count))
             await trio.lowlevel.checkpoint()
-        take = partial(self._take_columns, topic, partition, columns, deliveries)
+        take = partial(self._append_columns, topic, partition, columns, deliveries)
         while len(deliveries) < count:
-            if self._room.waiting or not take():
-                await self._when_possible(topic, partition, partial(self._take_some, take))
+            if self._waiters.waiting or not take():
+                await self._when_possible(topic, partition, partial(self._append_some, take))
             await trio.lowlevel.checkpoint()
 
     def _withdraw(self, deliveries: Deliveries) -> None:
         self._accumulator.withdraw_all(deliveries)
-        self._sender.kick(self._clock())  # others may have added to a batch that began here
+        self._sender.send_now(self._clock())  # others may have added to a batch that began here
 
-    def _take_columns(
+    def _append_columns(
         self, topic: str, partition: int | None, columns: RecordColumns, deliveries: Deliveries
     ) -> bool:
         """Take some more records to be sent, as far as there is room; whether there was any."""
@@ -333,32 +333,32 @@ class Producer(NowaitProducer):
             topic, partition, columns, start, stop, deliveries, now
         )
         if end < stop:
-            self._topics.need(topic, partition, now)
-        sender.kick(now)
+            self._topics.request(topic, partition, now)
+        sender.send_now(now)
         return end > start
 
-    def _take_some(self, take: Callable[[], bool]) -> None:
+    def _append_some(self, take: Callable[[], bool]) -> None:
         if not take():
             raise trio.WouldBlock
 
     async def _when_possible(self, topic: str, partition: int | None, take: Callable[[], T]) -> T:
         """Take something to be sent when it is known where to, and there is room."""
         self._appender.is_awaited = False  # by whoever runs meanwhile
-        self._sender.attend()
+        self._sender.wake()
         updates = self._topics.updates
         with trio.move_on_after(self._max_block_seconds):
             while True:
                 await self._topics.until_known(topic, partition)
-                with self._room.place() as place:
+                with self._waiters.join() as waiter:
                     # A topic that has vanished meanwhile must not hold up those behind it.
                     while self._topics.knows(topic, partition):
-                        await place.turn()
+                        await waiter.turn()
                         try:
-                            return self._room.let_try(take)
+                            return self._waiters.try_first(take)
                         except trio.WouldBlock:
-                            self._sender.kick(self._clock())
-        error = self._topics.too_late(topic, partition, updates, self._max_block_seconds)
-        self._room.exhausted += isinstance(error, BufferExhaustedError)
+                            self._sender.send_now(self._clock())
+        error = self._topics.timeout_error(topic, partition, updates, self._max_block_seconds)
+        self._waiters.exhausted += isinstance(error, BufferExhaustedError)
         raise error
 
     def connection_problem(self) -> str:
@@ -405,13 +405,13 @@ class Producer(NowaitProducer):
             TrionetError: as there, if nobody has heard of it yet.
         """
         await self._flush()
-        self._sender.check_told()
+        self._sender.check_unraised()
 
     async def _flush(self) -> None:
         await trio.lowlevel.checkpoint()
         outcomes = self._accumulator.begin_flush()
         try:
-            self._sender.kick(self._clock())
+            self._sender.send_now(self._clock())
             for outcome in outcomes:
                 if not outcome.is_done:
                     await until_done(outcome)

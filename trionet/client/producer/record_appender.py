@@ -17,7 +17,7 @@ from .delivery import Delivery
 from .hooks import ProducerRecord, SendHook
 from .record_check import check_partition, check_record, check_timestamp
 from .sender import Sender
-from .topic_wait import TopicWait
+from .topic_wait import MetadataWaiter
 
 #: Of a batch, other tasks have their turn after so many records; less one.
 _PAUSE_MASK: Final = 512 - 1
@@ -42,7 +42,7 @@ class RecordAppender:
         self,
         accumulator: RecordAccumulator,
         sender: Sender,
-        topics: TopicWait,
+        topics: MetadataWaiter,
         now_ms: Callable[[], int],
         hook: SendHook | None,
     ) -> None:
@@ -69,7 +69,7 @@ class RecordAppender:
             sender.check()
         if self._hook is not None:
             record = ProducerRecord(topic, partition, timestamp, key, value, headers)
-            _, _, timestamp, key, value, headers = self._hook.seen(record)
+            _, _, timestamp, key, value, headers = self._hook.apply(record)
         if timestamp is None:
             timestamp = self._now_ms()
         elif type(timestamp) is not int or timestamp < 0:
@@ -104,15 +104,15 @@ class RecordAppender:
                 topic, partition, timestamp, key, value, headers, now
             )
         except trio.WouldBlock:
-            self._topics.need(topic, partition, now)
+            self._topics.request(topic, partition, now)
             if pool.is_exhausted and not was_exhausted:
-                self._sender.kick(now)  # nothing lingers any more
-            self._sender.attend()
+                self._sender.send_now(now)  # nothing lingers any more
+            self._sender.wake()
             raise
         if not delivery.index:  # the batch before it is full, or its own time runs
             self._sender.batch_began(delivery.outcome.topic_partition, now)
             if not self.is_awaited:
-                self._sender.attend()
+                self._sender.wake()
         return delivery
 
     def append_if_free(

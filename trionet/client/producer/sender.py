@@ -1,10 +1,10 @@
 """Sends what the accumulator has ready to the leaders of its partitions (Kafka: Sender).
 
-One task runs :meth:`Sender.keep_sending`, a turn of which is Kafka's: settle what is due about
+One task runs :meth:`Sender.run`, a turn of which is Kafka's: settle what is due about
 numbers, ask which nodes are ready, drain, send, poll. An append of a record that may be sent at
-once does not wait for that task's next turn: :meth:`Sender.kick` makes the first half of one, which
+once does not wait for that task's next turn: :meth:`Sender.send_now` makes the first half of one, which
 never waits. And a task that waits for one record's response makes whole turns, if no other does so
-just then: :meth:`Sender.delivered`. The :class:`.Baton` knows whose turn it is.
+just then: :meth:`Sender.wait_for`. The :class:`.Baton` knows whose turn it is.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .batch import ProducerBatch
 from .baton import Baton
 from .completion import Completion
 from .delivery import Delivery, RecordMetadata
-from .idempotence import Idempotence
+from .idempotence import TransactionManager
 from .produce_requests import produce_request
-from .producer_id import ProducerIdAsker
-from .used_topics import UsedTopics
+from .producer_id import InitProducerIdHandler
+from .used_topics import ProducerMetadata
 
 logger = logging.getLogger("trionet.client")
 
@@ -58,34 +58,36 @@ class Sender:
         client: KafkaClient,
         accumulator: RecordAccumulator,
         completion: Completion,
-        topics: UsedTopics,
+        topics: ProducerMetadata,
         *,
         acks: int,
         request_bytes_max: int,
         timeout_ms: int,
     ) -> None:
         self.error: Exception | None = None
-        self._is_told = False
+        self._was_raised = False
         self.counters = completion.counters
         self._client = client
         self._accumulator = accumulator
         self._completion = completion
         self._topics = topics
-        self._idempotence: Idempotence | None = None
-        self._asker: ProducerIdAsker | None = None
+        self._transaction_manager: TransactionManager | None = None
+        self._init_producer_id: InitProducerIdHandler | None = None
         self._acks = acks
         self._request_bytes_max = request_bytes_max
         self._timeout_ms = timeout_ms
         self._clock = trio.lowlevel.current_clock().current_time
-        self._looks_at = -math.inf
+        self._next_run_at = -math.inf
         self._baton = Baton(self._clock)
 
-    def number_batches(self, idempotence: Idempotence, asker: ProducerIdAsker) -> None:
+    def enable_idempotence(
+        self, transaction_manager: TransactionManager, handler: InitProducerIdHandler
+    ) -> None:
         """Batches are numbered, and wait until there is an id for that."""
-        self._idempotence = idempotence
-        self._asker = asker
+        self._transaction_manager = transaction_manager
+        self._init_producer_id = handler
 
-    async def keep_sending(self) -> None:
+    async def run(self) -> None:
         """Make the turns, except those that others make, until cancelled.
 
         An error ends the producer, and is raised by its next call.
@@ -95,17 +97,17 @@ class Sender:
         while not baton.has_ended:
             if baton.is_held:
                 await baton.stand_by()
-            elif await self._turn() and baton.waiting:
+            elif await self.run_once() and baton.waiting:
                 # A task that has its response now, and sends again at once, makes the next turn.
                 await trio.lowlevel.checkpoint()
 
-    async def _turn(self) -> bool:
+    async def run_once(self) -> bool:
         """One turn; whether it brought outcomes of requests."""
         self._baton.is_held = True
         try:
             now = self._clock()
-            self._looks_at = self._send_ready(now)
-            return bool(await self._client.poll(max(0.0, self._looks_at - now)))
+            self._next_run_at = self._send_ready(now)
+            return bool(await self._client.poll(max(0.0, self._next_run_at - now)))
         except Exception as error:  # boundary: whoever makes the turns of one producer
             if not self._baton.has_ended:  # else the client was closed below a task of the user's
                 logger.exception("the producer has failed")
@@ -115,7 +117,7 @@ class Sender:
         finally:
             self._baton.is_held = False
 
-    async def delivered(self, delivery: Delivery) -> RecordMetadata:
+    async def wait_for(self, delivery: Delivery) -> RecordMetadata:
         """Wait for the outcome of one record; see :meth:`.Delivery.result`.
 
         The response is read here if it can be: see :mod:`.baton`.
@@ -131,32 +133,32 @@ class Sender:
                 baton.waiting -= 1
         try:
             while not delivery.is_done:
-                await self._turn()
+                await self.run_once()
         finally:
             has_work = self._accumulator.has_undrained or self._client.in_flight_count() > 0
             baton.leave(has_work=has_work)
         return delivery.result()  # noqa: ASYNC910 -- what is not done was waited for
 
-    def attend(self) -> None:
+    def wake(self) -> None:
         """See to it that turns are made: there is something to be sent, or to be asked."""
         self._baton.call()
 
-    def kick(self, now: float) -> None:
+    def send_now(self, now: float) -> None:
         """Send what is ready, and see to it that the rest is looked at in time."""
-        self._look_by(self._send_ready(now))
-        self.attend()
+        self._run_by(self._send_ready(now))
+        self.wake()
 
     def batch_began(self, partition: TopicPartition, now: float) -> None:
         """The same after a record began a batch: nothing has changed for other partitions.
 
         They are looked at only if something can be sent, or each record that begins a batch would
         cost as much as there are partitions that wait. Who does not go on with :meth:`delivered`
-        calls :meth:`attend`.
+        calls :meth:`wake`.
         """
         leader, at = self._accumulator.next_of(partition, now)
         node = self._client.metadata.cluster.nodes.get(leader)
         if node is None:
-            self.kick(now)
+            self.send_now(now)
             return
         if at <= now:
             is_ready = self._client.ready(node)
@@ -166,16 +168,16 @@ class Sender:
                 if self.error is None:
                     self._drain({leader: node}, now)
                 if self._accumulator.has_undrained:
-                    self.kick(now)
+                    self.send_now(now)
                     return
             else:
                 delay = self._client.poll_delay(node)
                 at = now + delay if delay > 0 else math.inf  # what becomes of it, a poll tells
-        self._look_by(min(at, self._completion.expiry_of_new(now)))
+        self._run_by(min(at, self._completion.expiry_of_new(now)))
 
-    def _look_by(self, at: float) -> None:
-        if at < self._looks_at:
-            self._looks_at = at
+    def _run_by(self, at: float) -> None:
+        if at < self._next_run_at:
+            self._next_run_at = at
             self._client.wakeup()
 
     def check(self) -> None:
@@ -185,18 +187,18 @@ class Sender:
             Exception: that; of a fault of the sending task, any.
         """
         if self.error is not None:
-            self._is_told = True
+            self._was_raised = True
             raise again(self.error)
 
-    def check_told(self) -> None:
+    def check_unraised(self) -> None:
         """Raise what has ended the producer, if no call has raised it yet."""
-        if not self._is_told:
+        if not self._was_raised:
             self.check()
 
     @property
     def raised_error(self) -> Exception | None:
         """What has ended the producer, if a call has raised it."""
-        return self.error if self._is_told else None
+        return self.error if self._was_raised else None
 
     def fail(self, error: Exception) -> None:
         """Nothing can be sent any more: what there is fails, and so does every later call."""
@@ -204,13 +206,13 @@ class Sender:
             self.error = error
             self._completion.aborted(self._accumulator.abort_incomplete(error))
 
-    def refused(self, error: TrionetError) -> None:
+    def producer_id_refused(self, error: TrionetError) -> None:
         """The producer may not have an id: what waits for one fails; what comes later may have."""
         refused = self._accumulator.abort_undrained(error)
         self._completion.aborted(refused)
         for batch in refused:
-            if self._idempotence is not None:
-                self._idempotence.failed(batch)
+            if self._transaction_manager is not None:
+                self._transaction_manager.failed(batch)
 
     def end(self) -> None:
         """Nothing is sent or waited for any more; what has no outcome fails."""
@@ -234,7 +236,7 @@ class Sender:
 
     def _send_ready(self, now: float) -> float:
         """Send all that can be sent; returns when to look again, if nothing happens before."""
-        looks_at = self._prepare(now)
+        next_run_at = self._prepare(now)
         if self.error is not None:
             return math.inf
         self._completion.expire(now)
@@ -246,15 +248,15 @@ class Sender:
             if not nodes or not self._drain(nodes, now):
                 break
             next_at = math.inf
-        return min(looks_at, next_at, self._completion.next_expiry)
+        return min(next_run_at, next_at, self._completion.next_expiry)
 
     def _prepare(self, now: float) -> float:
-        if self._idempotence is None or self._asker is None:
+        if self._transaction_manager is None or self._init_producer_id is None:
             return math.inf
-        self._idempotence.settle()
-        if self._idempotence.error is not None:
-            self.fail(self._idempotence.error)
-        return self._asker.ask_if_due(now)
+        self._transaction_manager.settle()
+        if self._transaction_manager.error is not None:
+            self.fail(self._transaction_manager.error)
+        return self._init_producer_id.send_if_due(now)
 
     def _ready_nodes(self, now: float) -> tuple[dict[int, Node], float]:
         """Who has something to get and can take it, and when that may be different."""
@@ -298,8 +300,8 @@ class Sender:
             self._topics.use(topic, now)
             self.counters.sent(batch, now)
         self._completion.sent(batches)
-        answered = partial(self._completion.answered, batches=batches)
-        self._client.send(node, request, answered, version_max=version_max)
+        on_response = partial(self._completion.handle_response, batches=batches)
+        self._client.send(node, request, on_response, version_max=version_max)
 
     def _request(self, batches: Sequence[ProducerBatch]) -> tuple[ProduceRequest, int | None]:
         cluster = self._client.metadata.cluster

@@ -21,7 +21,7 @@ class ProducerSettings:
         linger_seconds: how long a record waits for others to go with (``linger.ms``).
         batch_bytes: how much goes into one batch, before it is compressed (``batch.size``).
         buffer_bytes: how much may wait to be sent, or for its outcome (``buffer.memory``).
-        max_block_seconds: how long a call may wait for room, or for a topic's metadata
+        max_block_seconds: how long a call may wait for waiters, or for a topic's metadata
             (``max.block.ms``).
         request_bytes_max: the largest request, and so the largest record (``max.request.size``).
         delivery_seconds: from when a record is taken to its outcome (``delivery.timeout.ms``).

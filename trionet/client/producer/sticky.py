@@ -15,13 +15,13 @@ from .partition_queue import PartitionQueue, TopicQueues
 
 
 def next_queue(
-    topic: TopicQueues, chance: random.Random, slow_nodes: AbstractSet[int], *, is_adaptive: bool
+    topic: TopicQueues, rng: random.Random, slow_nodes: AbstractSet[int], *, is_adaptive: bool
 ) -> PartitionQueue:
     """The partition for the next batch of records without a key.
 
     Args:
         topic: with one partition at least.
-        chance: what decides.
+        rng: what decides.
         slow_nodes: ids of nodes that have not taken anything for too long.
         is_adaptive: whether the length of the queues counts.
     """
@@ -32,11 +32,11 @@ def next_queue(
     if len(candidates) == 1:
         return candidates[0]
     if not is_adaptive:
-        return candidates[int(chance.random() * len(candidates))]
+        return candidates[int(rng.random() * len(candidates))]
     lengths = [len(each.batches) for each in candidates]
     # The longest queue gets one share, one that is shorter by n gets n more.
     ceiling = max(lengths) + 1
-    left = int(chance.random() * (ceiling * len(lengths) - sum(lengths)))
+    left = int(rng.random() * (ceiling * len(lengths) - sum(lengths)))
     place = 0
     while left >= ceiling - lengths[place]:
         left -= ceiling - lengths[place]

@@ -14,7 +14,7 @@ from ..cluster import TopicMetadata
 from ..kafka_client import KafkaClient
 from .accumulator import RecordAccumulator
 from .record_check import check_topic
-from .used_topics import UsedTopics
+from .used_topics import ProducerMetadata
 
 # No wait makes these better; all others may pass.
 _LASTING: Final = frozenset(
@@ -22,7 +22,7 @@ _LASTING: Final = frozenset(
 )
 
 
-class TopicWait:
+class MetadataWaiter:
     """See the module.
 
     Args:
@@ -32,7 +32,7 @@ class TopicWait:
     """
 
     def __init__(
-        self, client: KafkaClient, accumulator: RecordAccumulator, topics: UsedTopics
+        self, client: KafkaClient, accumulator: RecordAccumulator, topics: ProducerMetadata
     ) -> None:
         self._client = client
         self._accumulator = accumulator
@@ -48,7 +48,7 @@ class TopicWait:
         self._accumulator.update(self._client.metadata.cluster)
         return self._accumulator.knows(topic, partition)
 
-    def need(self, topic: str, partition: int | None, now: float) -> None:
+    def request(self, topic: str, partition: int | None, now: float) -> None:
         """Have a topic asked for that is not known, or has no such partition yet.
 
         Raises:
@@ -61,7 +61,7 @@ class TopicWait:
             self._client.metadata.request_update()
             self._client.wakeup()
 
-    def too_late(
+    def timeout_error(
         self, topic: str, partition: int | None, updates: int, seconds: float
     ) -> BufferExhaustedError | MetadataTimeoutError:
         """Why nothing was taken for a topic, or for one partition of it.

@@ -15,7 +15,7 @@ class ProducerTopics:
     """See the module.
 
     Args:
-        chance: what chooses partitions.
+        rng: what chooses partitions.
         batch_bytes: what a partition gets before another one is chosen (``batch.size``).
         is_adaptive: whether the length of the queues counts for that.
         availability_seconds: how long a node may take nothing and still be chosen; 0 for ever.
@@ -25,21 +25,21 @@ class ProducerTopics:
         "_availability_seconds",
         "_batch_bytes",
         "_by_name",
-        "_chance",
         "_cluster",
         "_is_adaptive",
         "_latencies",
+        "_rng",
     )
 
     def __init__(
         self,
-        chance: random.Random,
+        rng: random.Random,
         batch_bytes: int,
         *,
         is_adaptive: bool,
         availability_seconds: float,
     ) -> None:
-        self._chance = chance
+        self._rng = rng
         self._batch_bytes = batch_bytes
         self._is_adaptive = is_adaptive
         self._availability_seconds = availability_seconds
@@ -93,9 +93,7 @@ class ProducerTopics:
                 queue = None
         if queue is None:
             topic.sticky_bytes = 0
-            queue = next_queue(
-                topic, self._chance, self._slow_nodes(), is_adaptive=self._is_adaptive
-            )
+            queue = next_queue(topic, self._rng, self._slow_nodes(), is_adaptive=self._is_adaptive)
         topic.sticky = queue
         topic.sticky_batch = None
         return queue

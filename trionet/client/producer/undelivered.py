@@ -18,7 +18,7 @@ KINDS_MAX: Final = 100
 _Kind: TypeAlias = tuple[type[Exception], int, bool]
 
 
-class UnseenFailures:
+class FailureCount:
     """Records of one partition that failed with one kind of error.
 
     Args:
@@ -36,21 +36,21 @@ class UnseenFailures:
         self.records = 0
 
 
-class Undelivered:
+class UnseenFailures:
     """All unseen failures of one producer."""
 
     def __init__(self) -> None:
-        self._kinds: dict[tuple[TopicPartition, _Kind], UnseenFailures] = {}
-        self._rest: UnseenFailures | None = None
+        self._kinds: dict[tuple[TopicPartition, _Kind], FailureCount] = {}
+        self._rest: FailureCount | None = None
 
-    def add(self, partition: TopicPartition, error: Exception, records: int) -> UnseenFailures:
+    def add(self, partition: TopicPartition, error: Exception, records: int) -> FailureCount:
         """Count records of a batch that failed; returns where, for its outcome."""
         key = partition, _kind(error)
         found = self._kinds.get(key)
         if found is None or not found.records:
             if len(self._kinds) >= KINDS_MAX:
                 self._kinds = {kind: each for kind, each in self._kinds.items() if each.records}
-            found = UnseenFailures(error)
+            found = FailureCount(error)
             if len(self._kinds) < KINDS_MAX:
                 self._kinds[key] = found
             else:

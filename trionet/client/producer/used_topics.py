@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from ..metadata import Metadata
 
 
-class UsedTopics:
+class ProducerMetadata:
     """See the module.
 
     Args:

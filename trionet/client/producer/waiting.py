@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import trio
 
-from .outcome import BatchOutcome
+from .outcome import ProduceRequestResult
 
 if TYPE_CHECKING:
     from .delivery import Delivery, RecordMetadata
@@ -17,11 +17,11 @@ async def delivered(delivery: Delivery) -> RecordMetadata:
     if delivery.is_done:
         await trio.lowlevel.checkpoint()
     while not delivery.is_done:
-        await _news(delivery.pending)
+        await _changed(delivery.pending)
     return delivery.result()  # noqa: ASYNC910 -- what is not done was waited for
 
 
-async def until_done(outcome: BatchOutcome) -> None:  # noqa: ASYNC910 -- as above
+async def until_done(outcome: ProduceRequestResult) -> None:  # noqa: ASYNC910 -- as above
     """Wait until the fate of all records of a batch is decided, that of its parts after a split.
 
     Cancellation: changes nothing.
@@ -30,15 +30,15 @@ async def until_done(outcome: BatchOutcome) -> None:  # noqa: ASYNC910 -- as abo
         await trio.lowlevel.checkpoint()
     while not outcome.is_done:
         if outcome.parts is None:
-            await _news(outcome)
+            await _changed(outcome)
             continue
         for _, part in outcome.parts:
             await until_done(part)
         return  # noqa: ASYNC910 -- as above
 
 
-async def _news(outcome: BatchOutcome) -> None:
+async def _changed(outcome: ProduceRequestResult) -> None:
     """Wait until a batch's fate is decided, or it is split."""
-    if outcome.news is None:
-        outcome.news = trio.Event()
-    await outcome.news.wait()
+    if outcome.changed is None:
+        outcome.changed = trio.Event()
+    await outcome.changed.wait()

@@ -67,7 +67,7 @@ def test_the_id_that_a_broker_gives_is_used_for_the_next_try_at_once() -> None:
         JoinGroupResponse(error_code=codes.MEMBER_ID_REQUIRED, member_id="given")
     )
 
-    assert (Verdict.AGAIN, "given") == (verdict, member.join_request([]).member_id)
+    assert (Verdict.RETRY_NOW, "given") == (verdict, member.join_request([]).member_id)
 
 
 def test_a_member_is_in_its_generation_when_it_has_its_assignment() -> None:
@@ -90,12 +90,12 @@ def test_a_member_is_in_its_generation_when_it_has_its_assignment() -> None:
 @pytest.mark.parametrize(
     ("code", "verdict"),
     [
-        (codes.COORDINATOR_LOAD_IN_PROGRESS, Verdict.LATER),
-        (codes.COORDINATOR_NOT_AVAILABLE, Verdict.ELSEWHERE),
-        (codes.NOT_COORDINATOR, Verdict.ELSEWHERE),
-        (codes.REBALANCE_IN_PROGRESS, Verdict.AGAIN),
-        (codes.UNKNOWN_MEMBER_ID, Verdict.AGAIN),
-        (codes.ILLEGAL_GENERATION, Verdict.AGAIN),
+        (codes.COORDINATOR_LOAD_IN_PROGRESS, Verdict.RETRY_LATER),
+        (codes.COORDINATOR_NOT_AVAILABLE, Verdict.FIND_COORDINATOR),
+        (codes.NOT_COORDINATOR, Verdict.FIND_COORDINATOR),
+        (codes.REBALANCE_IN_PROGRESS, Verdict.RETRY_NOW),
+        (codes.UNKNOWN_MEMBER_ID, Verdict.RETRY_NOW),
+        (codes.ILLEGAL_GENERATION, Verdict.RETRY_NOW),
     ],
 )
 def test_a_refusal_that_passes_is_tried_again(code: int, verdict: Verdict) -> None:

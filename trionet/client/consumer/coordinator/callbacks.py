@@ -34,15 +34,15 @@ class RebalanceCallbacks:
     revoked: RebalanceCallback | None = None
     lost: RebalanceCallback | None = None
 
-    async def tell_assigned(self, partitions: Iterable[TopicPartition]) -> None:
+    async def call_assigned(self, partitions: Iterable[TopicPartition]) -> None:
         """Call ``assigned``, even for nothing, as Kafka does: the rebalance is over."""
         await _call(self.assigned, partitions)
 
-    async def tell_revoked(self, partitions: Iterable[TopicPartition]) -> None:
+    async def call_revoked(self, partitions: Iterable[TopicPartition]) -> None:
         """Call ``revoked``."""
         await _call(self.revoked, partitions)
 
-    async def tell_lost(self, partitions: Iterable[TopicPartition]) -> None:
+    async def call_lost(self, partitions: Iterable[TopicPartition]) -> None:
         """Call ``lost``."""
         await _call(self.lost or self.revoked, partitions)
 

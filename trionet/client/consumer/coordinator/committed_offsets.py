@@ -31,7 +31,7 @@ from .settings import GroupSettings
 
 LOGGER: Final = logging.getLogger(__name__)
 
-_ELSEWHERE: Final = frozenset(
+_COORDINATOR_MOVED: Final = frozenset(
     {
         error_codes.COORDINATOR_NOT_AVAILABLE,
         error_codes.NOT_COORDINATOR,
@@ -53,7 +53,7 @@ class CommittedOffsets:
         finder: knows the coordinator.
         member: commits are made in its generation.
         settings: of the group.
-        chance: what blurs waits.
+        rng: what blurs waits.
         hooks: see what was committed.
     """
 
@@ -62,14 +62,14 @@ class CommittedOffsets:
         finder: CoordinatorFinder,
         member: ClassicMember,
         settings: GroupSettings,
-        chance: random.Random,
+        rng: random.Random,
         hooks: ConsumerHooks,
     ) -> None:
         self._hooks = hooks
         self._finder = finder
         self._member = member
         self._settings = settings
-        self._chance = chance
+        self._rng = rng
 
     async def commit(
         self,
@@ -110,12 +110,12 @@ class CommittedOffsets:
         if not offsets:
             await trio.lowlevel.checkpoint()
             return
-        answer = await self._finder.ask(
+        response = await self._finder.request(
             OffsetCommitRequest,
             lambda _: commit_request(self._settings, generation, offsets),
             version_max=NAMES_VERSION_MAX,
         )
-        refused = refusal(answer)
+        refused = refusal(response)
         if refused is None:
             self._hooks.committed(offsets)
             return
@@ -140,9 +140,9 @@ class CommittedOffsets:
             case _:
                 raise self._in_rebalance()
 
-    def _why_refused(self, code: int, about: str, asked_as: Generation) -> TrionetError:
+    def _why_refused(self, code: int, about: str, sent_as: Generation) -> TrionetError:
         member = self._member
-        if code in _ELSEWHERE:
+        if code in _COORDINATOR_MOVED:
             self._finder.forget(self._finder.node, error_codes.name_of(code))
         elif code == error_codes.REBALANCE_IN_PROGRESS:
             member.request_rejoin("the group is rebalancing")
@@ -152,7 +152,7 @@ class CommittedOffsets:
             error_codes.ILLEGAL_GENERATION,
             error_codes.FENCED_INSTANCE_ID,
         }:
-            if member.generation != asked_as:
+            if member.generation != sent_as:
                 # Refused as a former self: the present one may do better.
                 is_joining = member.state is MemberState.PREPARING_REBALANCE
                 return self._in_rebalance() if is_joining else self._commit_failed()
@@ -160,7 +160,7 @@ class CommittedOffsets:
                 return FencedInstanceIdError(
                     self._settings.group_id, self._settings.instance_id or ""
                 )
-            if asked_as.member_id:
+            if sent_as.member_id:
                 member.dismissed(code)
             return self._commit_failed()
         return api_error(code, f"group {self._settings.group_id}: committing an offset of {about}")
@@ -199,15 +199,15 @@ class CommittedOffsets:
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """The same without trying again after what passes."""
         partitions = sorted(partitions)
-        answer = await self._finder.ask(
+        response = await self._finder.request(
             OffsetFetchRequest,
             lambda version: fetch_request(self._settings, partitions, version),
             version_max=NAMES_VERSION_MAX,
         )
-        group = answer.groups[0] if answer.groups else answer
-        if group.error_code in _ELSEWHERE:
+        group = response.groups[0] if response.groups else response
+        if group.error_code in _COORDINATOR_MOVED:
             self._finder.forget(self._finder.node, error_codes.name_of(group.error_code))
-        offsets, errors = fetched(answer)
+        offsets, errors = fetched(response)
         for error in errors.values():
             raise error
         return {each: offsets.get(each) for each in partitions}
@@ -225,7 +225,7 @@ class CommittedOffsets:
                         raise
                     last = error
                 failures += 1
-                await trio.sleep(self._settings.retry.seconds(failures, self._chance))
+                await trio.sleep(self._settings.retry.seconds(failures, self._rng))
         if last is not None:
             raise last
         problem = self._finder.connection_problem()

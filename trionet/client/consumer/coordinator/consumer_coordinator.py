@@ -1,6 +1,6 @@
 """A consumer's side of its group (Kafka: ConsumerCoordinator).
 
-Two sides work together. In the background :meth:`ConsumerCoordinator.go_on` sends heartbeats,
+Two sides work together. In the background :meth:`ConsumerCoordinator.run` sends heartbeats,
 joins, looks for committed offsets and commits what the user's loop has finished with, whatever that
 loop does meanwhile. In the user's task, when it asks for a record,
 :meth:`ConsumerCoordinator.poll` does what must not happen behind the user's back: gives up and
@@ -39,8 +39,8 @@ from .leader import GroupLeader
 from .loop_watch import watching_loop
 from .member import ClassicMember
 from .membership import Membership
-from .notices import RebalanceNotices
-from .offsets_ahead import OffsetsAhead
+from .notices import RebalanceListenerInvoker
+from .offsets_ahead import OffsetPrefetch
 from .settings import GroupSettings
 
 _CLOSED: Final = "the consumer is closed"
@@ -57,8 +57,8 @@ class ConsumerCoordinator:
         client: somebody polls it.
         settings: of the group.
         subscription: of the consumer; what the group assigns is put into it.
-        chance: what blurs waits.
-        on_news: called when :attr:`needs_poll` has become true.
+        rng: what blurs waits.
+        notify: called when :attr:`needs_poll` has become true.
         hooks: see what was committed.
     """
 
@@ -67,9 +67,9 @@ class ConsumerCoordinator:
         client: KafkaClient,
         settings: GroupSettings,
         subscription: SubscriptionState,
-        chance: random.Random,
+        rng: random.Random,
         *,
-        on_news: Callable[[], object],
+        notify: Callable[[], object],
         hooks: ConsumerHooks = NO_HOOKS,
     ) -> None:
         self._client = client
@@ -77,9 +77,11 @@ class ConsumerCoordinator:
         self._subscription = subscription
         self._member = ClassicMember(settings)
         self._assignment = GroupAssignment(settings.assignors, settings.rack_id)
-        self._finder = CoordinatorFinder(client, settings, chance)
-        self._offsets = CommittedOffsets(self._finder, self._member, settings, chance, hooks)
-        self._ahead = OffsetsAhead(self._offsets, self._member, subscription, self.look_for_offsets)
+        self._finder = CoordinatorFinder(client, settings, rng)
+        self._offsets = CommittedOffsets(self._finder, self._member, settings, rng, hooks)
+        self._prefetch = OffsetPrefetch(
+            self._offsets, self._member, subscription, self.find_offsets_soon
+        )
         self._commits = Commits(
             self._offsets,
             subscription,
@@ -87,19 +89,19 @@ class ConsumerCoordinator:
             settings,
             lambda partition: is_gone(client.metadata.cluster, partition),
         )
-        self._notices = RebalanceNotices(subscription)
+        self._listeners = RebalanceListenerInvoker(subscription)
         self._leader = GroupLeader(client, subscription, self._member, self._assignment, settings)
         self._membership = Membership(
             self._finder,
             self._member,
             self._leader,
             settings,
-            chance,
+            rng,
             protocols=self._protocols,
-            on_leading=self._ahead.expect,
-            on_news=on_news,
+            on_leading=self._prefetch.expect,
+            notify=notify,
         )
-        self._on_news = on_news
+        self._notify = notify
         self._joined_topics: frozenset[str] | None = None
         self._steps: deque[Step] = deque()
         self._failure: Exception | None = None
@@ -111,23 +113,23 @@ class ConsumerCoordinator:
     @property
     def callbacks(self) -> RebalanceCallbacks:
         """What the user wants to be told."""
-        return self._notices.callbacks
+        return self._listeners.callbacks
 
     @callbacks.setter
     def callbacks(self, callbacks: RebalanceCallbacks) -> None:
-        self._notices.callbacks = callbacks
+        self._listeners.callbacks = callbacks
 
     @property
     def poll_interval(self) -> PollInterval:
         """The consumer notes in it when its user asks for records."""
         return self._membership.poll_interval
 
-    async def wait(self, news: trio.lowlevel.ParkingLot) -> None:
+    async def wait(self, parking_lot: trio.lowlevel.ParkingLot) -> None:
         """Park the user's task, who is not slow meanwhile."""
         interval = self._membership.poll_interval
         interval.is_waiting = True
         try:
-            await news.park()
+            await parking_lot.park()
         finally:
             interval.stop_waiting(trio.current_time())
 
@@ -161,7 +163,7 @@ class ConsumerCoordinator:
     def rejoin(self, reason: str) -> None:
         """Have the group divide its partitions anew (Kafka: enforceRebalance, KIP-568)."""
         self._member.request_rejoin(reason)
-        self._on_news()
+        self._notify()
 
     # The user's side.
 
@@ -199,11 +201,11 @@ class ConsumerCoordinator:
         try:
             await step()
         except Exception:
-            self._step_is_over(step)
+            self._finish_step(step)
             raise
-        self._step_is_over(step)
+        self._finish_step(step)
 
-    def _step_is_over(self, step: Step) -> None:
+    def _finish_step(self, step: Step) -> None:
         # A member that leaves meanwhile has no steps any more.
         if self._steps and self._steps[0] is step:
             self._steps.popleft()
@@ -219,13 +221,13 @@ class ConsumerCoordinator:
         steps: list[Step] = []
         if self._member.has_lost_generation:
             if assigned:
-                self._say("partitions are lost to others", logging.WARNING)
+                self._log_rejoin("partitions are lost to others", logging.WARNING)
                 steps += [
-                    lambda: self._notices.given_up(assigned, are_lost=True),
+                    lambda: self._listeners.given_up(assigned, are_lost=True),
                     self._assign_step(()),
                 ]
         else:
-            self._say("joining anew", logging.INFO)
+            self._log_rejoin("joining anew", logging.INFO)
             given_up = assigned
             if self._assignment.protocol is RebalanceProtocol.COOPERATIVE:
                 topics = self._subscription.topics
@@ -233,7 +235,7 @@ class ConsumerCoordinator:
             steps += [self._commits.commit_finished, *self._steps_to_give_up(given_up)]
         return [*steps, self._join]
 
-    def _say(self, what: str, level: int) -> None:
+    def _log_rejoin(self, what: str, level: int) -> None:
         reason = self._member.rejoin_reason or "the subscription has changed"
         LOGGER.log(level, "group %s: %s: %s", self._settings.group_id, what, reason)
 
@@ -242,7 +244,7 @@ class ConsumerCoordinator:
             return []
         self._subscription.mark_revocation_pending(given_up)
         return [
-            lambda: self._notices.given_up(given_up, are_lost=False),
+            lambda: self._listeners.given_up(given_up, are_lost=False),
             self._assign_step(self._subscription.assigned - given_up),
         ]
 
@@ -272,7 +274,7 @@ class ConsumerCoordinator:
             steps += [self._commits.commit_finished, *self._steps_to_give_up(given_up)]
         steps += [
             self._assign_step(given),
-            lambda: self._notices.assigned(added),
+            lambda: self._listeners.assigned(added),
         ]
         self._assignment.assigned(given, joined.id)
         if given_up and self._assignment.protocol is RebalanceProtocol.COOPERATIVE:
@@ -284,13 +286,13 @@ class ConsumerCoordinator:
         async def assign() -> None:
             await trio.lowlevel.checkpoint_if_cancelled()
             self._subscription.assign_from_group(partitions)
-            self.look_for_offsets()
+            self.find_offsets_soon()
 
         return assign
 
     # The background.
 
-    async def go_on(self) -> None:
+    async def run(self) -> None:
         """Do what goes on behind the user's back, until cancelled.
 
         Errors are raised by :meth:`poll`.
@@ -298,13 +300,13 @@ class ConsumerCoordinator:
         await trio.lowlevel.checkpoint()
         try:
             with watching_loop(self._settings.blocked_seconds):
-                await self._run()
+                await self._run_tasks()
         except* Exception as group:  # boundary: the user is told at each further request
             self._failure = group.exceptions[0]
             self._subscription.mark_revocation_pending(self._subscription.assigned)
-            self._on_news()
+            self._notify()
 
-    async def _run(self) -> None:
+    async def _run_tasks(self) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._membership.run)
             nursery.start_soon(self._find_offsets)
@@ -313,7 +315,7 @@ class ConsumerCoordinator:
                     self._commits.commit_regularly, self._settings.auto_commit_seconds
                 )
 
-    def look_for_offsets(self) -> None:
+    def find_offsets_soon(self) -> None:
         """Partitions may have been assigned whose committed offsets nobody has asked for."""
         self._wanted_offsets.set()
 
@@ -322,17 +324,17 @@ class ConsumerCoordinator:
         while True:
             await self._wanted_offsets.wait()
             self._wanted_offsets = trio.Event()
-            self._connect_to_leaders(self._ahead.expected)
-            await self._ahead.look()
+            self._connect_to_leaders(self._prefetch.expected)
+            await self._prefetch.fetch_expected()
             if wanted := self._subscription.initializing():
                 self._connect_to_leaders(wanted)
                 try:
                     states = {each: self._subscription.partitions[each] for each in wanted}
-                    self._begin_at(states, await self._ahead.fetch(wanted))
+                    self._begin_at(states, await self._prefetch.fetch(wanted))
                 except TrionetError as error:
                     self._membership.failure = error
                     self._wanted_offsets.set()
-                    self._on_news()
+                    self._notify()
                     await trio.sleep(self._settings.retry.seconds_max)
 
     def _connect_to_leaders(self, partitions: Iterable[TopicPartition]) -> None:
@@ -370,7 +372,7 @@ class ConsumerCoordinator:
         """
         if isinstance(self._failure, FencedInstanceIdError):
             raise again(self._failure)
-        self._ahead.forget()
+        self._prefetch.forget()
         await self._commits.commit(offsets)
 
     async def committed(
@@ -425,7 +427,7 @@ class ConsumerCoordinator:
             await self._give_up_and_leave(reason, None)
         finally:
             self._is_leaving = False
-            self._on_news()
+            self._notify()
 
     async def _give_up_and_leave(self, reason: str, limit: trio.CancelScope | None) -> None:
         with trio.move_on_after(self._settings.api_seconds_max):
@@ -453,6 +455,6 @@ class ConsumerCoordinator:
         if not assigned:
             return
         are_lost = self._member.has_lost_generation or self._membership.is_joining
-        await self._notices.given_up(assigned, are_lost=are_lost)
+        await self._listeners.given_up(assigned, are_lost=are_lost)
         if self._subscription.is_group_managed:  # else another task has unsubscribed meanwhile
             self._subscription.assign_from_group(())

@@ -38,16 +38,16 @@ class CoordinatorFinder:
     Args:
         client: somebody polls it.
         settings: of the group.
-        chance: what blurs waits.
+        rng: what blurs waits.
 
     Attributes:
         node: the coordinator, as far as that is known.
     """
 
-    def __init__(self, client: KafkaClient, settings: GroupSettings, chance: random.Random) -> None:
+    def __init__(self, client: KafkaClient, settings: GroupSettings, rng: random.Random) -> None:
         self._client = client
         self._settings = settings
-        self._chance = chance
+        self._rng = rng
         self._finding = trio.Lock()
         self.node: Node | None = None
 
@@ -67,16 +67,16 @@ class CoordinatorFinder:
             failures = 0
             while (node := self.node) is None:
                 try:
-                    self.node = await self._ask_anybody()
+                    self.node = await self._find_once()
                 except DisconnectedError as error:
                     LOGGER.debug("group %s: %s", self._settings.group_id, error)
                 if self.node is None:
                     failures += 1
-                    await trio.sleep(self._settings.retry.seconds(failures, self._chance))
+                    await trio.sleep(self._settings.retry.seconds(failures, self._rng))
             return node
 
-    async def _ask_anybody(self) -> Node | None:
-        anybody = await until_any_ready(self._client)
+    async def _find_once(self) -> Node | None:
+        node = await until_any_ready(self._client)
         group_id = self._settings.group_id
 
         def body(version: int) -> Message:
@@ -84,8 +84,8 @@ class CoordinatorFinder:
                 return FindCoordinatorRequest(key=group_id, key_type=_KEY_TYPE_GROUP)
             return FindCoordinatorRequest(key_type=_KEY_TYPE_GROUP, coordinator_keys=[group_id])
 
-        answer: FindCoordinatorResponse = await self._request(anybody, FindCoordinatorRequest, body)
-        found = answer.coordinators[0] if answer.coordinators else answer
+        response: FindCoordinatorResponse = await self._request(node, FindCoordinatorRequest, body)
+        found = response.coordinators[0] if response.coordinators else response
         if found.error_code:
             error = api_error(found.error_code, f"group {group_id}", found.error_message)
             if not is_retriable(error):
@@ -94,7 +94,7 @@ class CoordinatorFinder:
         LOGGER.debug("group %s: node %d is the coordinator", group_id, found.node_id)
         return Node(COORDINATOR_ID_BASE - found.node_id, found.host, found.port)
 
-    async def ask(
+    async def request(
         self,
         request: type[Message],
         body: Body,
@@ -136,9 +136,9 @@ class CoordinatorFinder:
         versions = client.versions(node)
         assert versions is not None
         version = versions.codec(api_key_of(request()), version_max=version_max).version
-        answer = AwaitedAnswer()
-        client.send(node, body(version), answer, version_max=version, seconds_max=seconds_max)
-        return await answer.wait()
+        response = AwaitedAnswer()
+        client.send(node, body(version), response, version_max=version, seconds_max=seconds_max)
+        return await response.wait()
 
     def forget(self, node: Node | None, reason: str) -> None:
         """This node is not the coordinator, or cannot be reached: look for it anew."""

@@ -90,7 +90,7 @@ class GroupLeader:
 
     # What is assigned.
 
-    async def assignments(self, answer: JoinGroupResponse) -> dict[str, bytes]:
+    async def assignments(self, response: JoinGroupResponse) -> dict[str, bytes]:
         """What the members are to have, if this one leads them; nothing otherwise.
 
         Raises:
@@ -98,19 +98,19 @@ class GroupLeader:
         """
         await trio.lowlevel.checkpoint_if_cancelled()
         self._assigned_from = None
-        if answer.leader != answer.member_id:
+        if response.leader != response.member_id:
             self._subscription.reset_group_subscription()
             return {}
-        name = answer.protocol_name
+        name = response.protocol_name
         if name is None or not self._assignment.knows(name):
             raise LocalProtocolError(f"the group has agreed on {name}, which this member lacks")
-        subscriptions = subscriptions_of(answer.members)
+        subscriptions = subscriptions_of(response.members)
         topics = wanted_topics(subscriptions)
         await self._until_described(topics)
         cluster = self._client.metadata.cluster
         self._topics = topics
         self._assigned_from = snapshot(cluster, topics)
-        if answer.skip_assignment:  # KIP-814: a static leader came back, all keep what they have
+        if response.skip_assignment:  # KIP-814: a static leader came back, all keep what they have
             return {}
         return self._assignment.assign(name, subscriptions, cluster)
 

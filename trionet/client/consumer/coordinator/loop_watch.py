@@ -22,7 +22,7 @@ _OWN: Final = ("trio", "outcome", "trionet")
 """Packages whose lines say nothing about who called what blocks."""
 
 
-class LoopWatch(trio.abc.Instrument):
+class LoopWatchdog(trio.abc.Instrument):
     """Watches the steps of all tasks of a run; there is one for all consumers of it.
 
     Attributes:
@@ -50,17 +50,17 @@ class LoopWatch(trio.abc.Instrument):
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         now = self._clock()
         if self._task is not None and now - self._began > self._limit:
-            self._tell(self._task, now - self._began)
+            self._warn(self._task, now - self._began)
         self._task, self._began = task, now
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - trio's signature
         if self._task is not None:
             held = self._clock() - self._began
             if held > self._limit:
-                self._tell(self._task, held)
+                self._warn(self._task, held)
             self._task = None
 
-    def _tell(self, task: trio.lowlevel.Task, seconds: float) -> None:
+    def _warn(self, task: trio.lowlevel.Task, seconds: float) -> None:
         where = whereabouts(task.coro)
         LOGGER.warning(
             "task %s held the event loop for %.1f s%s: no heartbeat could leave meanwhile, and"
@@ -84,7 +84,7 @@ def whereabouts(coroutine: Any) -> str:
     return found
 
 
-_WATCH: Final = trio.lowlevel.RunVar[LoopWatch]("trionet.client.consumer.loop_watch")
+_WATCH: Final = trio.lowlevel.RunVar[LoopWatchdog]("trionet.client.consumer.loop_watch")
 
 
 @contextmanager
@@ -103,7 +103,7 @@ def watching_loop(seconds: float) -> Iterator[None]:
     try:
         watch = _WATCH.get()
     except LookupError:
-        watch = LoopWatch()
+        watch = LoopWatchdog()
         _WATCH.set(watch)
     if not watch.limits:
         watch.begin()

@@ -40,7 +40,7 @@ class Generation(NamedTuple):
 
     Attributes:
         id: counts the rebalances; -1 outside the group.
-        member_id: empty before the first answer.
+        member_id: empty before the first response.
         protocol: the assignor that the group has agreed on.
     """
 
@@ -64,15 +64,15 @@ class Verdict(enum.Enum):
     """What an answer means for what was asked."""
 
     DONE = "done"
-    AGAIN = "again"
+    RETRY_NOW = "retry now"
     """Ask anew, now."""
-    LATER = "later"
+    RETRY_LATER = "retry later"
     """Ask anew after a wait."""
-    ELSEWHERE = "elsewhere"
+    FIND_COORDINATOR = "find the coordinator"
     """This broker is not the coordinator: find it, and ask anew after a wait."""
 
 
-_ELSEWHERE: Final = {error_codes.COORDINATOR_NOT_AVAILABLE, error_codes.NOT_COORDINATOR}
+_COORDINATOR_MOVED: Final = {error_codes.COORDINATOR_NOT_AVAILABLE, error_codes.NOT_COORDINATOR}
 
 
 class ClassicMember:
@@ -137,23 +137,23 @@ class ClassicMember:
             reason=(self.rejoin_reason or "")[:_REASON_CHARACTERS_MAX],
         )
 
-    def joined(self, answer: JoinGroupResponse) -> Verdict:
+    def joined(self, response: JoinGroupResponse) -> Verdict:
         """What an answer says; with DONE the member is in a new generation.
 
         Raises:
             ApiError, FencedInstanceIdError: it is not let in.
         """
-        code = answer.error_code
+        code = response.error_code
         if code == error_codes.NONE:
-            self._check_type(answer.protocol_type)
+            self._check_type(response.protocol_type)
             self.state = MemberState.COMPLETING_REBALANCE
             self.generation = Generation(
-                answer.generation_id, answer.member_id, answer.protocol_name
+                response.generation_id, response.member_id, response.protocol_name
             )
             return Verdict.DONE
         if code == error_codes.MEMBER_ID_REQUIRED:  # KIP-394
-            self.generation = Generation(NO_GENERATION, answer.member_id)
-            return Verdict.AGAIN
+            self.generation = Generation(NO_GENERATION, response.member_id)
+            return Verdict.RETRY_NOW
         return self._refused(code)
 
     def sync_request(self, assignments: Mapping[str, bytes]) -> SyncGroupRequest:
@@ -175,19 +175,19 @@ class ClassicMember:
             ],
         )
 
-    def synced(self, answer: SyncGroupResponse) -> Verdict:
+    def synced(self, response: SyncGroupResponse) -> Verdict:
         """What an answer says; with DONE the member has its assignment.
 
         Raises:
             ApiError, FencedInstanceIdError: it is not given any.
         """
-        if answer.error_code != error_codes.NONE:
-            return self._refused(answer.error_code)
-        self._check_type(answer.protocol_type)
-        if answer.protocol_name not in {None, self.generation.protocol}:
-            raise self._inconsistent(f"assignor {answer.protocol_name}")
+        if response.error_code != error_codes.NONE:
+            return self._refused(response.error_code)
+        self._check_type(response.protocol_type)
+        if response.protocol_name not in {None, self.generation.protocol}:
+            raise self._inconsistent(f"assignor {response.protocol_name}")
         self.state = MemberState.STABLE
-        self.assignment = bytes(answer.assignment)
+        self.assignment = bytes(response.assignment)
         self.rejoin_reason = None
         return Verdict.DONE
 
@@ -208,17 +208,17 @@ class ClassicMember:
         match code:
             case error_codes.UNKNOWN_MEMBER_ID:
                 self.reset("the group does not know this member")
-                return Verdict.AGAIN
+                return Verdict.RETRY_NOW
             case error_codes.ILLEGAL_GENERATION:
                 self.reset("the group has a newer generation", keeps_member_id=True)
-                return Verdict.AGAIN
+                return Verdict.RETRY_NOW
             case error_codes.REBALANCE_IN_PROGRESS:
                 self.request_rejoin("the group is rebalancing")
-                return Verdict.AGAIN
-            case _ if code in _ELSEWHERE:
-                return Verdict.ELSEWHERE
+                return Verdict.RETRY_NOW
+            case _ if code in _COORDINATOR_MOVED:
+                return Verdict.FIND_COORDINATOR
         raise_unless_passing(code, self._settings)
-        return Verdict.LATER
+        return Verdict.RETRY_LATER
 
     # In the group.
 
@@ -231,19 +231,19 @@ class ClassicMember:
             group_instance_id=self._settings.instance_id,
         )
 
-    def heard(self, answer: HeartbeatResponse, asked_as: Generation) -> Verdict:
+    def heard(self, response: HeartbeatResponse, sent_as: Generation) -> Verdict:
         """What the answer to a heartbeat says; DONE: the coordinator knows that we live.
 
         Args:
-            answer: to :meth:`heartbeat_request`.
-            asked_as: the generation then; an answer to a former self changes nothing.
+            response: to :meth:`heartbeat_request`.
+            sent_as: the generation then; an answer to a former self changes nothing.
 
         Raises:
             ApiError: this member has no business in the group.
             FencedInstanceIdError: another one has its instance id.
         """
-        code = answer.error_code
-        if code == error_codes.NONE or self.generation != asked_as:
+        code = response.error_code
+        if code == error_codes.NONE or self.generation != sent_as:
             return Verdict.DONE
         if code == error_codes.REBALANCE_IN_PROGRESS:
             self.request_rejoin("the group is rebalancing")
@@ -251,10 +251,10 @@ class ClassicMember:
         if code in {error_codes.UNKNOWN_MEMBER_ID, error_codes.ILLEGAL_GENERATION}:
             self.dismissed(code)
             return Verdict.DONE
-        if code in _ELSEWHERE:
-            return Verdict.ELSEWHERE
+        if code in _COORDINATOR_MOVED:
+            return Verdict.FIND_COORDINATOR
         raise_unless_passing(code, self._settings)
-        return Verdict.LATER
+        return Verdict.RETRY_LATER
 
     def dismissed(self, code: int) -> None:
         """The coordinator does not have this member in its present generation."""

@@ -38,10 +38,10 @@ class Membership:
         member: what this consumer is to the group.
         leader: what it does if the group makes it the leader.
         settings: of the group.
-        chance: what blurs waits.
+        rng: what blurs waits.
         protocols: what to join with, when that is asked.
         on_leading: told what this member is about to give itself, as its group's leader.
-        on_news: called when there is something for the user's side to do.
+        notify: called when there is something for the user's side to do.
 
     Attributes:
         poll_interval: how long ago the user asked for a record.
@@ -56,20 +56,20 @@ class Membership:
         member: ClassicMember,
         leader: GroupLeader,
         settings: GroupSettings,
-        chance: random.Random,
+        rng: random.Random,
         *,
         protocols: Callable[[], list[tuple[str, bytes]]],
         on_leading: Callable[[bytes], object],
-        on_news: Callable[[], object],
+        notify: Callable[[], object],
     ) -> None:
         self._finder = finder
         self._member = member
         self._leader = leader
         self._settings = settings
-        self._chance = chance
+        self._rng = rng
         self._protocols = protocols
         self._on_leading = on_leading
-        self._on_news = on_news
+        self._notify = notify
         self._heartbeat = Heartbeat(settings.heartbeat_seconds, settings.session_seconds)
         self._failures = 0
         self._changed = trio.Event()
@@ -117,7 +117,7 @@ class Membership:
         await trio.lowlevel.checkpoint_if_cancelled()
         self.joined = None
         try:
-            if await self._join_as_what_it_was():
+            if await self._join_keeping_state():
                 self._heartbeat.begin(trio.current_time())
                 self.joined = self._member.generation
         except FencedInstanceIdError:
@@ -126,9 +126,9 @@ class Membership:
             self._member.state = MemberState.UNJOINED
             self.failure = error
         self.is_joining = False
-        self._on_news()
+        self._notify()
 
-    async def _join_as_what_it_was(self) -> bool:
+    async def _join_keeping_state(self) -> bool:
         """Try until the member is in; False if the group has thrown it out meanwhile.
 
         Then the user's side has to give up as lost what a cooperative member keeps while it joins,
@@ -139,11 +139,11 @@ class Membership:
         while (verdict := await self._try_to_join()) is not Verdict.DONE:
             if had_generation and self._member.has_lost_generation:
                 return False
-            if verdict is Verdict.ELSEWHERE:
+            if verdict is Verdict.FIND_COORDINATOR:
                 self._finder.forget(self._finder.node, "it does not coordinate the group")
-            if verdict is not Verdict.AGAIN:
+            if verdict is not Verdict.RETRY_NOW:
                 failures += 1
-                await trio.sleep(self._settings.retry.seconds(failures, self._chance))
+                await trio.sleep(self._settings.retry.seconds(failures, self._rng))
         return True
 
     async def _try_to_join(self) -> Verdict:
@@ -152,7 +152,7 @@ class Membership:
             verdict = await self._join_once()
         except DisconnectedError as error:
             LOGGER.info("group %s: joining failed: %s", self._settings.group_id, error)
-            verdict = Verdict.LATER
+            verdict = Verdict.RETRY_LATER
         if verdict is not Verdict.DONE:
             self._member.state = MemberState.UNJOINED
         return verdict
@@ -161,18 +161,18 @@ class Membership:
         member, settings = self._member, self._settings
         rebalance_seconds = settings.poll_seconds_max + JOIN_GROUP_LAPSE_SECONDS
         await self._leader.until_topics_known()
-        answer: JoinGroupResponse = await self._finder.ask(
+        response: JoinGroupResponse = await self._finder.request(
             JoinGroupRequest,
             lambda _: member.join_request(self._protocols()),
             seconds_max=max(settings.request_seconds, rebalance_seconds),
         )
-        verdict = member.joined(answer)
+        verdict = member.joined(response)
         if verdict is not Verdict.DONE:
             return verdict
-        assignments = await self._leader.assignments(answer)
-        if answer.member_id in assignments:
-            self._on_leading(assignments[answer.member_id])
-        synced = await self._finder.ask(
+        assignments = await self._leader.assignments(response)
+        if response.member_id in assignments:
+            self._on_leading(assignments[response.member_id])
+        synced = await self._finder.request(
             SyncGroupRequest, lambda _: member.sync_request(assignments)
         )
         verdict = member.synced(synced)
@@ -200,25 +200,25 @@ class Membership:
     async def _beat(self, now: float) -> None:
         await trio.lowlevel.checkpoint()
         member, settings = self._member, self._settings
-        asked_as = member.generation
+        sent_as = member.generation
         self._heartbeat.sent(now)
         session_left = self._heartbeat.session_left(now) or settings.session_seconds
         try:
-            answer = await self._finder.ask(
+            response = await self._finder.request(
                 HeartbeatRequest,
                 lambda _: member.heartbeat_request(),
                 seconds_max=min(settings.request_seconds, session_left),
             )
-            verdict = member.heard(answer, asked_as)
+            verdict = member.heard(response, sent_as)
         except DisconnectedError:
-            verdict = Verdict.LATER
+            verdict = Verdict.RETRY_LATER
         except FencedInstanceIdError:
             raise
         except TrionetError as error:
             self.failure = error
-            self._on_news()
-            verdict = Verdict.LATER
-        if verdict is Verdict.ELSEWHERE:
+            self._notify()
+            verdict = Verdict.RETRY_LATER
+        if verdict is Verdict.FIND_COORDINATOR:
             self._finder.forget(self._finder.node, "it does not coordinate the group")
         now = trio.current_time()
         if verdict is Verdict.DONE:
@@ -226,11 +226,11 @@ class Membership:
             self._heartbeat.heard(now)
         else:
             self._failures += 1
-            wait = self._settings.retry.seconds(self._failures, self._chance)
+            wait = self._settings.retry.seconds(self._failures, self._rng)
             self._heartbeat.failed(now, wait)
         self._leader.look_at_metadata()
         if member.rejoin_reason is not None:
-            self._on_news()
+            self._notify()
 
     async def _leave_slow_user(self, now: float) -> None:
         """Give up the partitions of a user who does not ask for records, as others might.
@@ -248,9 +248,9 @@ class Membership:
         )
         if not self._member.is_static:
             with trio.move_on_after(self._settings.request_seconds):
-                await self._say_farewell("max.poll.interval.ms was exceeded")
+                await self._send_leave("max.poll.interval.ms was exceeded")
         self._member.reset("max.poll.interval.ms was exceeded")
-        self._on_news()
+        self._notify()
 
     # Leaving.
 
@@ -270,16 +270,16 @@ class Membership:
                     # The broker answers one request of a connection after the other, and holds a
                     # JoinGroup for as long as a rebalance takes.
                     self._finder.drop_connection()
-                await self._say_farewell(reason)
+                await self._send_leave(reason)
         finally:
             self._member.reset(reason)
 
-    async def _say_farewell(self, reason: str) -> None:
+    async def _send_leave(self, reason: str) -> None:
         await trio.lowlevel.checkpoint()
         if self._finder.node is None or not self._member.generation.member_id:
             return
         try:
-            await self._finder.ask(
+            await self._finder.request(
                 LeaveGroupRequest, lambda version: self._member.leave_request(reason, version)
             )
         except TrionetError as error:

@@ -22,7 +22,7 @@ from .callbacks import RebalanceCallbacks
 _RUNNING: Final[ContextVar[frozenset[object]]] = ContextVar("_RUNNING", default=frozenset())
 
 
-class RebalanceNotices:
+class RebalanceListenerInvoker:
     """See the module.
 
     Args:
@@ -42,7 +42,7 @@ class RebalanceNotices:
     async def assigned(self, partitions: Iterable[TopicPartition]) -> None:
         """Tell of partitions that were added; waits for a callback that runs in another task."""
         async with self._calling():
-            await self.callbacks.tell_assigned(partitions)
+            await self.callbacks.call_assigned(partitions)
 
     async def given_up(self, partitions: frozenset[TopicPartition], *, are_lost: bool) -> None:
         """Tell of partitions that are given up, except those that the user was told of.
@@ -50,7 +50,7 @@ class RebalanceNotices:
         Cancellation: what was not told to the end is told again by the next call.
         """
         async with self._calling():
-            await self._tell_given_up(partitions, are_lost)
+            await self._call_given_up(partitions, are_lost)
 
     @asynccontextmanager
     async def _calling(self) -> AsyncIterator[None]:
@@ -67,7 +67,7 @@ class RebalanceNotices:
                 _RUNNING.reset(before)
                 self._running = None
 
-    async def _tell_given_up(self, partitions: frozenset[TopicPartition], are_lost: bool) -> None:
+    async def _call_given_up(self, partitions: frozenset[TopicPartition], are_lost: bool) -> None:
         # A partition that comes back has another state.
         states = self._subscription.partitions
         new = {
@@ -79,9 +79,9 @@ class RebalanceNotices:
             await trio.lowlevel.checkpoint_if_cancelled()
             return
         self._given_up |= new
-        tell = self.callbacks.tell_lost if are_lost else self.callbacks.tell_revoked
+        call = self.callbacks.call_lost if are_lost else self.callbacks.call_revoked
         try:
-            await tell(new)
+            await call(new)
         except Exception:
             raise
         except BaseException:  # boundary: a cancelled callback, which is called once more

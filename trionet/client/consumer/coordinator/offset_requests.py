@@ -82,14 +82,14 @@ def _partition(number: int, offset: OffsetAndMetadata) -> OffsetCommitRequestPar
     )
 
 
-def refusal(answer: OffsetCommitResponse) -> tuple[int, str] | None:
+def refusal(response: OffsetCommitResponse) -> tuple[int, str] | None:
     """The first error of an answer to a commit, and what it is about; None if there is none.
 
     One about the group comes before one about a partition.
     """
     found = [
         (each.error_code, str(TopicPartition(topic.name, each.partition_index)))
-        for topic in answer.topics
+        for topic in response.topics
         for each in topic.partitions
         if each.error_code
     ]
@@ -113,14 +113,14 @@ def fetch_request(
 
 
 def fetched(
-    answer: OffsetFetchResponse,
+    response: OffsetFetchResponse,
 ) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], dict[TopicPartition, TrionetError]]:
     """Committed offsets, None where there is none, and the errors of single partitions.
 
     Raises:
         ApiError: the whole was refused.
     """
-    group = answer.groups[0] if answer.groups else answer
+    group = response.groups[0] if response.groups else response
     if group.error_code:
         raise api_error(group.error_code, "committed offsets")
     offsets: dict[TopicPartition, OffsetAndMetadata | None] = {}

@@ -22,7 +22,7 @@ LOGGER: Final = logging.getLogger(__name__)
 Offsets = Mapping[TopicPartition, OffsetAndMetadata | None]
 
 
-class OffsetsAhead:
+class OffsetPrefetch:
     """What a group's leader gives itself needs no answer to be known.
 
     So it asks for the committed offsets right behind its SyncGroup, which is one round trip less to
@@ -63,7 +63,7 @@ class OffsetsAhead:
         if self.expected:
             self._on_expected()
 
-    async def look(self) -> None:
+    async def fetch_expected(self) -> None:
         """Ask for what is expected, if anything is; never raises what the answer says."""
         await trio.lowlevel.checkpoint_if_cancelled()
         expected, self.expected = self.expected, frozenset()
