@@ -1,4 +1,7 @@
-"""What a consumer does behind its user's back: poll the client, find positions, fetch."""
+"""The network task of a consumer: polls the client, finds positions, fetches.
+
+(Kafka: ConsumerNetworkThread.) It runs in the background, whatever the task that reads does.
+"""
 
 from __future__ import annotations
 
@@ -20,19 +23,19 @@ from .validation import PositionValidator
 
 logger = logging.getLogger("trionet.client.consumer")
 
-#: What a topic's metadata say that only the user can do something about.
+#: Errors of a topic that only the user can resolve.
 _FINAL = frozenset({error_codes.TOPIC_AUTHORIZATION_FAILED, error_codes.INVALID_TOPIC_EXCEPTION})
 
 
 class NetworkTask:
-    """See the module.
+    """Polls the client, and lets each part of the consumer send its requests between two polls.
 
     Args:
-        client: polled here, and by nobody else.
-        subscriptions: what is wanted.
-        errors: what the user has to be told.
-        workers: what sends requests between two polls.
-        find_offsets: called while committed offsets have to be asked for.
+        client: polled only here.
+        subscriptions: the assigned partitions.
+        errors: collects errors for the user's next call.
+        workers: the parts that send requests between two polls.
+        find_offsets: called while committed offsets are needed.
     """
 
     def __init__(
@@ -52,13 +55,13 @@ class NetworkTask:
         self._error: TrionetError | None = None
 
     async def run(self) -> None:
-        """Go on until cancelled."""
+        """Poll until cancelled."""
         while True:
             seconds = self._work(trio.current_time())
             await self._client.poll(seconds)
 
     def _work(self, now: float) -> float:
-        """Send what is due; seconds until something else is, if nothing happens before."""
+        """Send what is due. Returns the seconds until something is due, if nothing happens."""
         self._check_metadata()
         if not self._subscriptions.partitions:
             return math.inf

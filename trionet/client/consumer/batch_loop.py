@@ -1,6 +1,6 @@
 """A consumer's batches as an asynchronous iterator.
 
-Not a generator, which would have to be closed where reading stops.
+Not an async generator, which would have to be closed where iteration stops.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Columns of records cut, and put together."""
+"""Slices and joins columns of records."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from ...protocol.records.types import Columns
 
 
 def sliced(columns: Columns, start: int, end: int) -> Columns:
-    """The records from one number up to another; themselves if that is all of them."""
+    """A slice of the records; the columns themselves if it is all of them."""
     if start == 0 and end == len(columns.offsets):
         return columns
     return Columns(
@@ -19,7 +19,7 @@ def sliced(columns: Columns, start: int, end: int) -> Columns:
 
 
 def joined(columns: Columns, more: Columns) -> Columns:
-    """Both together; the lists of the first become those of the result."""
+    """Both together; extends the lists of the first."""
     columns.timestamps.extend(more.timestamps)
     columns.keys.extend(more.keys)
     columns.values.extend(more.values)

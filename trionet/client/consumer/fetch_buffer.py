@@ -1,4 +1,4 @@
-"""What was fetched and not handed out yet, oldest first (Kafka: FetchBuffer, FetchCollector)."""
+"""Fetched records not handed out yet, oldest first (Kafka: FetchBuffer, FetchCollector)."""
 
 from __future__ import annotations
 
@@ -14,17 +14,18 @@ from .partition_state import FetchPosition
 
 
 class FetchBuffer:
-    """See the module. Pure.
+    """The queue of completed fetches. Pure.
 
-    What nobody wants any more, since the partition was given up or its position moved, is dropped
-    when it is come across; what is paused is passed over.
+    Fetches of partitions that were revoked, or whose position has moved, are dropped when they are
+    reached; those of paused partitions are skipped.
 
     Args:
-        hooks: see what is decoded.
+        hooks: called with decoded records.
 
     Attributes:
-        counters: what came, and what was decoded of it.
-        decompression: what has to be run before the next records are there; None if nothing has.
+        counters: of fetched and decoded records.
+        decompression: to be run before the next records are available; None if there is nothing to
+            run.
     """
 
     def __init__(self, hooks: ConsumerHooks) -> None:
@@ -38,13 +39,13 @@ class FetchBuffer:
         self.counters.fetched(fetch)
 
     def next_chunk(self, records_wanted: int) -> Chunk | None:
-        """Records to be handed out next; None if there are none, or :attr:`decompression` comes first.
+        """The next records to hand out; None if there are none, or :attr:`decompression` is due.
 
         Args:
-            records_wanted: so many, if that many are there.
+            records_wanted: how many, if that many are available.
 
         Raises:
-            CorruptRecordError: what comes next cannot be read; nothing else is handed out until the
+            CorruptRecordError: the next batch cannot be read; nothing else is handed out until the
                 user has moved past it.
         """
         self.decompression = None
@@ -65,7 +66,7 @@ class FetchBuffer:
     def _chunk_of(self, fetch: CompletedFetch, records_wanted: int) -> Chunk | None:
         chunk = fetch.chunk
         if chunk is not None and not chunk.is_done:
-            return chunk  # its partition was paused meanwhile
+            return chunk  # its partition was paused while it was being handed out
         fetch.chunk = None
         chunk = fetch.next_chunk(records_wanted)
         if chunk is None:
@@ -78,7 +79,7 @@ class FetchBuffer:
         return chunk
 
     def ends(self) -> dict[TopicPartition, tuple[int, FetchPosition]]:
-        """Of each partition with something in it, how many bytes, and from where on to fetch."""
+        """The bytes of each partition in the buffer, and the position to fetch from next."""
         found: dict[TopicPartition, tuple[int, FetchPosition]] = {}
         for fetch in self._fetches:
             if fetch.is_current:
@@ -87,7 +88,7 @@ class FetchBuffer:
         return found
 
     def drop_paused(self) -> None:
-        """Make room: what is paused can be fetched again."""
+        """Free space: records of paused partitions can be fetched again."""
         for each in self._fetches:
             if each.state.is_paused and each.is_current:
                 each.state.refetch()

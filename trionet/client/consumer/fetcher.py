@@ -1,11 +1,16 @@
-"""Fetches records ahead of whoever reads them, within bounds (Kafka: AbstractFetch).
+"""Fetches records ahead of the task that reads them, within limits (Kafka: AbstractFetch).
 
-At most one fetch is under way to each node, so that its session keeps its order (KIP-227). The next
-one goes out as soon as the last was answered, for the records behind those that wait to be handed
-out, and as long as each of the node's partitions has room: a fetch that leaves out a partition
-could be held by its node for ``fetch.max.wait.ms`` while that partition is asked for.
+Reading should never wait for a round trip while there are records to fetch, and must not buffer
+without bounds. At most one fetch is in flight to each node, so that its session keeps its order
+(KIP-227). The next one is sent as soon as the last response has arrived, for the records after
+those in the buffer, and only while each of the node's partitions has space in the buffer.
 
-Nothing here waits. Whoever polls the client calls :meth:`Fetcher.send` between two polls.
+Rejected: to fetch from a node while one of its partitions has no space, and leave that partition
+out. A fetch without it may be held by its node for ``fetch.max.wait.ms``
+after the partition has space again, and its records wait that long. Reconsider if brokers can be
+asked to end a waiting fetch.
+
+Nothing here waits. The network task calls :meth:`Fetcher.send` between two polls.
 """
 
 from __future__ import annotations
@@ -48,12 +53,12 @@ from .subscription_state import SubscriptionState
 
 logger = logging.getLogger("trionet.client.consumer")
 
-#: The first version that reads record batches and knows of transactions (KIP-98).
+#: The first version with record batches and transactions (KIP-98).
 VERSION_MIN = 4
 
 
 class PendingFetch(NamedTuple):
-    """A partition when it was asked for."""
+    """A partition as it was when its fetch was sent."""
 
     state: PartitionState
     jumps: int
@@ -61,23 +66,23 @@ class PendingFetch(NamedTuple):
 
     @property
     def is_current(self) -> bool:
-        """Whether the answer is still wanted."""
+        """Whether the response is still of use."""
         return self.state.jumps == self.jumps
 
 
 class Fetcher:
-    """See the module.
+    """Sends fetch requests and buffers the records of their responses.
 
     Args:
-        client: sends.
-        subscriptions: what is wanted.
+        client: sends the requests.
+        subscriptions: the assigned partitions.
         settings: of fetches.
-        errors: what the user has to be told.
-        replica_seconds: how long a replica nearby is preferred (``metadata.max.age.ms``).
-        retry: the wait of a partition that cannot be fetched for now.
-        rng: what blurs that.
-        notify: called when there may be something to hand out.
-        hooks: see what is handed out.
+        errors: collects errors for the user's next call.
+        replica_seconds: how long a nearby replica is preferred (``metadata.max.age.ms``).
+        retry: the backoff of a partition that cannot be fetched.
+        rng: jitters the backoff.
+        notify: called when records may be available.
+        hooks: called with decoded records.
     """
 
     def __init__(
@@ -109,24 +114,23 @@ class Fetcher:
 
     @property
     def counters(self) -> FetchCounters:
-        """What came, and what was decoded of it."""
+        """Counters of fetched and decoded records."""
         return self._buffer.counters
 
     @property
     def decompression(self) -> Decompression | None:
-        """What has to be run before :meth:`next_chunk` has more; None if nothing has."""
+        """To be run before :meth:`next_chunk` has more; None if there is nothing to run."""
         return self._buffer.decompression
 
     def next_chunk(self, records_wanted: int, now: float) -> Chunk | None:
-        """Records to be handed out next; None if nothing was fetched that could be, or
-        :attr:`decompression` comes first.
+        """The next records to hand out; None if there are none, or decompression is due.
 
         Args:
-            records_wanted: so many, if that many are there.
-            now: the time.
+            records_wanted: how many, if that many are available.
+            now: the current time.
 
         Raises:
-            CorruptRecordError: what comes next cannot be read.
+            CorruptRecordError: the next batch cannot be read.
         """
         chunk = self._buffer.next_chunk(records_wanted)
         if self._lacks_room:
@@ -136,10 +140,10 @@ class Fetcher:
     # Requests.
 
     def send(self, now: float) -> float:
-        """Ask every node that may be asked for what is wanted of it.
+        """Send a fetch to each node that can be sent one.
 
         Returns:
-            Seconds until this has to be called again, if nothing else happens before.
+            The seconds until this has to be called again, if nothing else happens before.
         """
         if self._is_closed:
             return math.inf
@@ -164,7 +168,7 @@ class Fetcher:
     def _plan(
         self, ends: dict[TopicPartition, tuple[int, FetchPosition]], now: float
     ) -> tuple[dict[Node, dict[TopicPartition, PendingFetch]], set[int], float]:
-        """What to ask each node for, the nodes that have to wait, and how long others have to."""
+        """What to fetch from each node, the nodes without space, and the seconds to wait."""
         wanted: dict[Node, dict[TopicPartition, PendingFetch]] = {}
         alone: dict[Node, TopicPartition] = {}
         full: set[int] = set()
@@ -181,7 +185,7 @@ class Fetcher:
                 continue
             if name in ends:
                 size, position = ends[name]
-                # The records before a batch that is too large come before the error about it.
+                # The records before a batch that is too large are handed out before its error.
                 if size >= self._settings.partition_bytes_max or state.is_fetched_alone:
                     full.add(node.id)
             asked = PendingFetch(state, state.jumps, position)
@@ -193,7 +197,7 @@ class Fetcher:
         return wanted, full, seconds
 
     def _node(self, name: TopicPartition, state: PartitionState, now: float) -> Node | None:
-        """Where to fetch a partition from: the replica nearby, or the leader."""
+        """The node to fetch a partition from: a nearby replica, or the leader."""
         metadata = self._client.metadata
         leader = metadata.cluster.leader(*name)
         if leader is None:
@@ -214,7 +218,7 @@ class Fetcher:
 
     def _fetch(self, node: Node, partitions: dict[TopicPartition, PendingFetch]) -> None:
         settings = self._settings
-        # A broker that waits for records of one partition keeps the others waiting for their turn.
+        # While a broker waits for records of one partition, the others cannot be fetched from it.
         is_alone = any(each.state.is_fetched_alone for each in partitions.values())
         session = self._sessions.setdefault(node.id, FetchSession(node.id))
         request = FetchRequest(
@@ -253,13 +257,13 @@ class Fetcher:
             )
         return details
 
-    # Answers.
+    # Responses.
 
     def _handle_response(self, response: ClientResponse) -> None:
         asked = self._in_flight.pop(response.node_id)
         session = self._sessions.get(response.node_id)
         if session is None:
-            return  # closed meanwhile
+            return  # the fetcher was closed
         now = trio.current_time()
         if response.error is not None:
             session.failed()
@@ -283,7 +287,7 @@ class Fetcher:
         is_first = session.is_beginning
         found = session.handle_response(body)
         if found is None:
-            if is_first:  # else a new session may do at once, such as after a restart of the node
+            if is_first:  # else a new session may succeed at once, e.g. after the node restarted
                 self._put_off(asked, now)
             if body.error_code == error_codes.FETCH_SESSION_TOPIC_ID_ERROR:
                 self._client.metadata.request_update()
@@ -300,7 +304,7 @@ class Fetcher:
                 continue
             before = ends[name][1] if name in ends else each.state.position
             if before is None or before.offset != each.position.offset:
-                continue  # it was asked for elsewhere, too
+                continue  # it was fetched from another node as well
             if data.error_code:
                 self._handle_error(name, each, data, now)
             else:
@@ -310,10 +314,10 @@ class Fetcher:
     def _look_for_large(
         self, asked: dict[TopicPartition, PendingFetch], error: ResponseTooLargeError, now: float
     ) -> None:
-        """A response was too large: fetch each of its partitions alone, to find the one that is.
+        """Fetch each partition of a response that was too large alone, to find the one to blame.
 
-        A broker sends the first batch that it finds whatever its size (KIP-74), and where there is
-        one that is too large, the partitions beside it can be read nevertheless.
+        A broker sends the first batch that it finds whatever its size (KIP-74); if one is too
+        large, the partitions beside it can be read nevertheless.
         """
         for each in asked.values():
             each.state.is_fetched_alone = True
@@ -326,7 +330,7 @@ class Fetcher:
             self._errors.add_partition(name, each.state, failure)
 
     def _put_off(self, asked: dict[TopicPartition, PendingFetch], now: float) -> None:
-        """Ask for these again after a wait."""
+        """Fetch these again after a backoff."""
         for each in asked.values():
             if each.is_current:
                 each.state.put_off(now, self._retry, self._rng)
@@ -334,7 +338,7 @@ class Fetcher:
     def _learn_leaders(
         self, found: dict[TopicPartition, PartitionData], body: FetchResponse
     ) -> None:
-        """Take the new leaders that an answer tells of (KIP-951)."""
+        """Use the new leaders that a response names (KIP-951)."""
         leaders = {
             name: (data.current_leader.leader_id, data.current_leader.leader_epoch)
             for name, data in found.items()
@@ -381,7 +385,7 @@ class Fetcher:
         state = asked.state
         state.put_off(now, self._retry, self._rng)
         if data.error_code == error_codes.OFFSET_OUT_OF_RANGE and asked.position != state.position:
-            return  # what was fetched ahead of it is handed out before anything is decided
+            return  # buffered records before that offset are handed out first
         action = fetch_error_action(
             name, asked.position, data.error_code, state, self._subscriptions
         )
@@ -390,13 +394,13 @@ class Fetcher:
         if action.error is not None:
             self._errors.add_partition(name, state, action.error)
 
-    # The end.
+    # Closing.
 
     def close(self) -> None:
-        """Have the nodes forget the sessions, where that can be said without waiting (KIP-227)."""
+        """Drop the buffer, and close the sessions of connected nodes (KIP-227)."""
         self._buffer.clear()
         self._is_closed = True
-        sessions, self._sessions = self._sessions, {}  # also of nodes that have left the cluster
+        sessions, self._sessions = self._sessions, {}  # includes nodes that left the cluster
         for node in self._client.metadata.cluster.nodes.values():
             session = sessions.get(node.id)
             if session is not None and session.is_open and self._client.is_ready(node):

@@ -1,4 +1,4 @@
-"""What is the same whatever leaders are in_flight about partitions (Kafka: OffsetFetcherUtils)."""
+"""What requests to the leaders of partitions have in common (Kafka: OffsetFetcherUtils)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .partition_state import PartitionState
 
 
 class InFlightPartition(Protocol):
-    """A partition when its leader was in_flight."""
+    """A partition as it was when the request to its leader was sent."""
 
     @property
     def state(self) -> PartitionState: ...
@@ -31,7 +31,7 @@ class InFlightPartition(Protocol):
 
 
 class LeaderPartition(Protocol):
-    """What a leader says of a partition."""
+    """The response of a leader about one partition."""
 
     error_code: int
 
@@ -41,11 +41,11 @@ B = TypeVar("B", bound=LeaderPartition)
 
 
 class Ready(NamedTuple):
-    """Who can be in_flight now.
+    """Which leaders can be sent a request now.
 
     Attributes:
-        leaders: about which partitions.
-        seconds: until another one may be.
+        leaders: their partitions.
+        seconds: until another leader may be ready.
     """
 
     leaders: dict[Node, list[TopicPartition]]
@@ -53,13 +53,13 @@ class Ready(NamedTuple):
 
 
 class LeaderRequests:
-    """See the module.
+    """Finds the leaders of partitions and handles their responses.
 
     Args:
-        client: sends.
-        errors: what the user has to be told.
-        retry: the waits before a partition is in_flight about again.
-        rng: what blurs those.
+        client: sends the requests.
+        errors: collects errors for the user's next call.
+        retry: the backoff before a partition is requested again.
+        rng: jitters the backoff.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class LeaderRequests:
         self._rng = rng
 
     def ready(self, names: Iterable[TopicPartition]) -> Ready:
-        """The leaders of partitions that can be in_flight now; the others are connected to."""
+        """The leaders that can be sent a request now; begins to connect to the others."""
         metadata = self._client.metadata
         leaders, unknown = by_leader(metadata.cluster, names)
         if unknown:
@@ -97,13 +97,13 @@ class LeaderRequests:
         partitions_of: Callable[[Any], Mapping[TopicPartition, B]],
         on_success: Callable[[TopicPartition, A, B], None],
     ) -> None:
-        """Take what a leader says of partitions whose positions have not moved since.
+        """Handle the response for partitions whose position has not changed in the meantime.
 
         Args:
-            in_flight: the partitions.
+            in_flight: the partitions of the request.
             response: the leader's.
-            partitions_of: what a body says of each partition.
-            on_success: called with each good partition.
+            partitions_of: extracts the response of each partition from the body.
+            on_success: called with each partition without an error.
         """
         found: Mapping[TopicPartition, B] = {}
         if response.error is None:

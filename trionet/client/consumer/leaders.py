@@ -1,4 +1,4 @@
-"""Partitions by the node that leads them."""
+"""Partitions grouped by the node that leads them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..topic_partition import TopicPartition
 def by_leader(
     cluster: Cluster, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[Node, list[TopicPartition]], list[TopicPartition]]:
-    """Which node to ask about which partitions, and those that nobody is known to lead."""
+    """The partitions that each node leads, and those without a known leader."""
     found: dict[Node, list[TopicPartition]] = {}
     unknown: list[TopicPartition] = []
     for each in partitions:
@@ -25,13 +25,13 @@ def by_leader(
 
 
 def leader_epoch(cluster: Cluster, partition: TopicPartition) -> int:
-    """The epoch of a partition's leader; -1 where it is not known."""
+    """The epoch of a partition's leader; -1 if it is not known."""
     topic = cluster.topics.get(partition.topic)
     known = topic.partitions.get(partition.partition) if topic is not None else None
     return known.leader_epoch if known is not None else -1
 
 
 def is_gone(cluster: Cluster, partition: TopicPartition) -> bool:
-    """Whether a topic has no such partition, such as one that was deleted; not if none is known."""
+    """Whether a known topic has no such partition, for example because it was deleted."""
     topic = cluster.topics.get(partition.topic)
     return topic is not None and partition.partition not in topic.partitions

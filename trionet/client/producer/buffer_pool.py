@@ -1,6 +1,6 @@
-"""The memory that buffered records may take: ``buffer.memory`` (Kafka: BufferPool).
+"""The memory for buffered records: ``buffer.memory`` (Kafka: BufferPool).
 
-Pure: it counts bytes, it holds none. Whoever waits for room does so in :mod:`.room`.
+Pure: it counts bytes and holds none. Waiting for memory is in :mod:`.room`.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from ...errors import ConfigError
 
 
 class BufferPool:
-    """A bounded number of bytes, taken and given back.
+    """A bounded number of bytes, to be taken and given back.
 
     Args:
         bytes_max: ``buffer.memory``.
 
     Attributes:
-        bytes_max: all there is.
-        available: bytes that are left.
-        on_freed: told when bytes were given back; None if nobody waits for them.
-        is_exhausted: the last who wanted some did not get them; nothing was given back since.
-        is_promised: what there is, and comes back, is for somebody who waits.
+        bytes_max: the size of the pool.
+        available: the bytes that are free.
+        on_freed: called when bytes were given back; None if nothing waits for them.
+        is_exhausted: whether the last request was denied and nothing was given back since.
+        is_promised: whether free memory, now or later, belongs to a task that waits.
 
     Raises:
         ConfigError: the number is below 1.
@@ -39,13 +39,13 @@ class BufferPool:
         self.on_freed: Callable[[], None] | None = None
 
     def take(self, size: int) -> bool:
-        """Take so many bytes; whether they were there, and promised to nobody.
+        """Take bytes. Returns whether they were free, and not promised to a waiting task.
 
         Raises:
-            ValueError: there are never so many.
+            ValueError: the pool never has this many.
         """
         if size > self.bytes_max:
-            raise ValueError(f"{size} bytes are more than buffer.memory has ({self.bytes_max})")
+            raise ValueError(f"{size} bytes exceed buffer.memory ({self.bytes_max})")
         if size > self.available or self.is_promised:
             self.is_exhausted = True
             return False
@@ -53,7 +53,7 @@ class BufferPool:
         return True
 
     def give_back(self, size: int) -> None:
-        """Give bytes back that were taken."""
+        """Give back bytes that were taken."""
         assert self.available + size <= self.bytes_max
         self.available += size
         self.is_exhausted = False

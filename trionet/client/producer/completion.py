@@ -1,7 +1,13 @@
-"""What becomes of a batch after its request: done, sent again, split, or failed.
+"""The fate of a batch after its request: completed, retried, split, or failed.
 
-(Kafka: Sender.handleProduceResponse, completeBatch, failBatch.) Nothing here waits; whoever waits
-for a delivery is woken.
+(Kafka: Sender.handleProduceResponse, completeBatch, failBatch.) The hard part is to know whether a
+leader has appended a batch whose response reports an error, or never arrived. Retrying such a batch
+may write it twice unless it has a sequence number; failing it may report records as lost that are
+in the log. So every failure says whether its records may have been written
+(:attr:`.TrionetError.may_have_been_written`), and the error codes that leave this open are listed
+here, with the cases of Kafka's broker that produce them.
+
+Nothing here waits; completing a batch wakes the tasks that wait for its deliveries.
 """
 
 from __future__ import annotations
@@ -38,11 +44,12 @@ from .produce_requests import UNKNOWN, WRITTEN, PartitionResponse, partition_res
 
 logger = logging.getLogger("trionet.client")
 
-# The leader has the batch already, and does not remember where (Kafka: completeBatch).
+# The second: the leader has the batch already, and no longer knows at which offset (Kafka:
+# completeBatch).
 _WRITTEN: Final = frozenset({error_codes.NONE, error_codes.DUPLICATE_SEQUENCE_NUMBER})
-# After these a leader may have the batch all the same. With acks=all the last three come, too, when
-# the leader changes, its disk fails, or the topic is deleted while a batch that was appended waits
-# for the other replicas (Kafka: DelayedProduce.tryComplete).
+# After these errors a leader may have the batch nevertheless. With acks=all it returns the last
+# three also when the leader changes, its disk fails, or the topic is deleted while an appended
+# batch waits for the other replicas (Kafka: DelayedProduce.tryComplete).
 _UNCERTAIN: Final = frozenset(
     {
         error_codes.NETWORK_EXCEPTION,
@@ -61,7 +68,7 @@ class DeliveryLimits:
     """How long, and how often, a batch is tried.
 
     Attributes:
-        seconds: ``delivery.timeout.ms``, from the beginning of the batch.
+        seconds: ``delivery.timeout.ms``, from the creation of the batch.
         retries: ``retries``.
     """
 
@@ -70,19 +77,19 @@ class DeliveryLimits:
 
 
 class Completion:
-    """What was sent and has no response yet, and the rules for what becomes of it.
+    """Tracks batches in flight and decides what happens to them.
 
     Args:
-        accumulator: where a batch comes from, and where it goes to be sent again.
-        metadata: are asked for when a leader has moved.
-        transaction_manager: numbers the batches; None without.
-        limits: how long and how often it is tried.
-        keeps_order: of a partition only one batch is under way (``max.in.flight`` of 1).
-        hook: is told of what became of batches.
-        connection_problem: why a broker cannot be reached; empty if all can, as far as is known.
+        accumulator: takes batches back for a retry, and frees their memory.
+        metadata: refreshed when a leader has moved.
+        transaction_manager: assigns sequence numbers; None without idempotence.
+        limits: how long and how often a batch is tried.
+        keeps_order: only one batch of a partition is in flight (``max.in.flight`` of 1).
+        hook: called with the result of each batch.
+        connection_problem: returns why a broker cannot be reached; empty if no problem is known.
 
     Attributes:
-        counters: what became of records.
+        counters: of records, by what became of them.
     """
 
     def __init__(
@@ -109,17 +116,17 @@ class Completion:
         self._expires_at = math.inf
         self._last_errors: dict[TopicPartition, str] = {}
 
-    # What is under way.
+    # In flight.
 
     def encodable(self, batches: Sequence[ProducerBatch]) -> list[ProducerBatch]:
-        """Those that can be encoded; the others fail, and hold up nobody."""
+        """The batches that can be encoded; the others fail, and hold up nothing."""
         encodable = []
         for batch in batches:
             try:
                 batch.chunks()
             except Exception as cause:  # boundary: the records of one batch
                 error = LocalProtocolError(
-                    f"the records for {batch.topic_partition} cannot be encoded: {cause}"
+                    f"cannot encode the records for {batch.topic_partition}: {cause}"
                 )
                 error.__cause__ = cause
                 self._fail(batch, error)
@@ -129,7 +136,7 @@ class Completion:
         return encodable
 
     def sent(self, batches: Sequence[ProducerBatch]) -> None:
-        """Batches are about to be sent."""
+        """Track batches that are about to be sent."""
         for batch in batches:
             self._in_flight[batch] = None
             self._expires_at = min(self._expires_at, self._expiry_of(batch))
@@ -140,16 +147,16 @@ class Completion:
         return batch.created_at + self._limits.seconds
 
     def expiry_of_new(self, now: float) -> float:
-        """When a batch expires that begins now."""
+        """When a batch expires that is created now."""
         return now + self._limits.seconds
 
     @property
     def next_expiry(self) -> float:
-        """When a batch may expire; never too late, and at most once too early for each."""
+        """When a batch may expire; never too late, and at most once too early for each batch."""
         return min(self._expires_at, self._accumulator.next_expiry)
 
     def expire(self, now: float) -> None:
-        """Fail what has no response after ``delivery.timeout.ms``, under way or not (KIP-91)."""
+        """Fail batches that exceed ``delivery.timeout.ms``, in flight or not (KIP-91)."""
         if now >= self._accumulator.next_expiry:
             for batch in self._accumulator.expired(now):
                 self._fail_late(batch)
@@ -157,8 +164,8 @@ class Completion:
         if now >= self._expires_at:
             late = [each for each in self._in_flight if now >= self._expiry_of(each)]
             for batch in late:
-                # Its memory stays taken until its request is over (KAFKA-17862).
-                if not batch.outcome.is_done:  # else it is here from the last time
+                # Its memory stays taken until its request is complete (KAFKA-17862).
+                if not batch.outcome.is_done:  # else it expired the last time
                     batch.may_be_written = True
                     self._fail_late(batch)
             waiting = (
@@ -170,16 +177,16 @@ class Completion:
         last = self._last_errors.get(batch.topic_partition)
         whys = [f"the last error was {last}" if last else "", self._connection_problem()]
         error = DeliveryTimeoutError(
-            f"{batch.record_count} records for {batch.topic_partition} were not acknowledged in "
-            f"{self._limits.seconds:g} s (delivery.timeout.ms)"
+            f"{batch.record_count} records for {batch.topic_partition} were not acknowledged"
+            f" within {self._limits.seconds:g} s (delivery.timeout.ms)"
             + "".join(f"; {why}" for why in whys if why)
         )
         self._fail(batch, error)
 
-    # Answers.
+    # Responses.
 
     def handle_response(self, response: ClientResponse, batches: Sequence[ProducerBatch]) -> None:
-        """A request is over, with an answer or without."""
+        """Complete, retry or fail the batches of a request, with a response or without."""
         now = self._clock()
         leaders: dict[TopicPartition, tuple[int, int]] = {}
         for batch, partition in partition_responses(response, batches):
@@ -210,7 +217,7 @@ class Completion:
         if code in _UNCERTAIN:
             batch.may_be_written = True
         if batch.outcome.is_done:
-            self._accumulator.deallocate(batch)  # it expired, or was aborted, meanwhile
+            self._accumulator.deallocate(batch)  # it has expired or was aborted in the meantime
         elif code == error_codes.MESSAGE_TOO_LARGE and batch.record_count > 1:
             self._split(batch, now)
         elif self._transaction_manager is not None and self._transaction_manager.is_written(
@@ -227,7 +234,7 @@ class Completion:
         if self._transaction_manager is not None:
             for earlier in self._transaction_manager.completed(batch, base, now):
                 assert isinstance(earlier, ProducerBatch)
-                if not earlier.outcome.is_done:  # else it was aborted, and waits no more
+                if not earlier.outcome.is_done:  # else it was aborted and has left the queue
                     self._accumulator.remove(earlier)
                     self._is_there(earlier, UNKNOWN, UNKNOWN)
         self._last_errors.pop(batch.topic_partition, None)
@@ -240,7 +247,7 @@ class Completion:
 
     def _split(self, batch: ProducerBatch, now: float) -> None:
         logger.warning(
-            "a batch of %d records is too large for %s; it is split",
+            "a batch of %d records is too large for %s; splitting it",
             batch.record_count,
             batch.topic_partition,
         )
@@ -254,7 +261,7 @@ class Completion:
         if batch.attempts >= self._limits.retries or now >= self._expiry_of(batch):
             return False
         if isinstance(response.error, ResponseTooLargeError):
-            return False  # the response to the same once more would be as large
+            return False  # the response to the same request would be as large again
         code = response.error_code
         if self._transaction_manager is None:
             return code in error_codes.RETRIABLE
@@ -264,7 +271,7 @@ class Completion:
         why = _text(response)
         self._last_errors[batch.topic_partition] = why
         logger.warning(
-            "%s: %s; %d records are sent again", batch.topic_partition, why, batch.record_count
+            "%s: %s; retrying %d records", batch.topic_partition, why, batch.record_count
         )
         self._accumulator.reenqueue(batch, now)
         self.counters.retried(batch)
@@ -283,7 +290,7 @@ class Completion:
             self._transaction_manager.fail(error)
 
     def aborted(self, batches: Sequence[ProducerBatch]) -> None:
-        """Batches were given up."""
+        """Report batches that were aborted."""
         for batch in batches:
             error = batch.outcome.error(0)
             assert error is not None
@@ -308,16 +315,17 @@ def _error(batch: ProducerBatch, response: PartitionResponse) -> TrionetError:
         return response.error
     if response.error_code == error_codes.MESSAGE_TOO_LARGE:
         return RecordTooLargeError(
-            f"the record is larger than {batch.topic_partition} takes; raise the topic's "
-            f"max.message.bytes, or send less: {_text(response)}"
+            f"the record is larger than {batch.topic_partition} accepts; raise the topic's"
+            f" max.message.bytes, or send a smaller record: {_text(response)}"
         )
     return api_error(response.error_code, str(batch.topic_partition), response.message)
 
 
 def _record_errors(batch: ProducerBatch, response: PartitionResponse) -> dict[int, Exception]:
-    """What was wrong with single records (KIP-467).
+    """The errors of single records (KIP-467).
 
-    With several the code may be right for only one of them, and the text has to tell.
+    With several rejected records the error code may apply to only one of them; the message of each
+    record has to explain.
     """
     refused = response.record_errors
     code = response.error_code if len(refused) == 1 else error_codes.INVALID_RECORD
@@ -331,7 +339,7 @@ def _record_errors(batch: ProducerBatch, response: PartitionResponse) -> dict[in
 
 
 def _beside(batch: ProducerBatch) -> ApiError:
-    text = "the record was in a batch with others that were refused"
+    text = "the record was in a batch with rejected records"
     if not batch.may_be_written:
-        text += "; nothing of it was written"
+        text += "; no record of the batch was written"
     return api_error(error_codes.INVALID_RECORD, str(batch.topic_partition), text)

@@ -1,4 +1,4 @@
-"""The deliveries of records that were sent together: made one by one, when somebody looks."""
+"""The deliveries of records that were sent together, created when they are accessed."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from .outcome import ProduceRequestResult
 
 
 class Deliveries(Sequence[Delivery]):
-    """As many as records were taken, in their order.
+    """The deliveries of the records of one call, in their order.
 
     Args:
-        timestamps: of the records, in milliseconds; one number is every record's.
+        timestamps: of the records, in milliseconds; a single number applies to all.
 
     Attributes:
-        outcomes: of the batches that have the records, in order.
+        outcomes: of the batches that hold the records, in order.
     """
 
     def __init__(self, timestamps: int | list[int]) -> None:
@@ -28,12 +28,12 @@ class Deliveries(Sequence[Delivery]):
         self._ends: list[int] = []
 
     def add(self, outcome: ProduceRequestResult, index: int, count: int) -> None:
-        """The next records are in a batch.
+        """Add the next records, which are in one batch.
 
         Args:
             outcome: of the batch.
-            index: the number of the first of them there.
-            count: how many.
+            index: the index of the first of these records in the batch.
+            count: the number of records.
         """
         start = len(self)
         if self._spans:
@@ -46,13 +46,13 @@ class Deliveries(Sequence[Delivery]):
         self._ends.append(start + count)
 
     def spans(self) -> Iterator[tuple[ProduceRequestResult, int, int]]:
-        """Batches, the numbers of the first records there, and how many there are; in order."""
+        """Yield the outcome of each batch, the index of the first record there, and the count."""
         for (outcome, index, start), end in zip(self._spans, self._ends, strict=True):
             yield outcome, index, end - start
 
     @property
     def is_done(self) -> bool:
-        """Whether it is decided what became of all of them."""
+        """Whether the outcome of all records is decided."""
         return all(map(_is_decided, self.outcomes))
 
     def __len__(self) -> int:
@@ -68,23 +68,23 @@ class Deliveries(Sequence[Delivery]):
         if number < 0:
             number += len(self)
         if not 0 <= number < len(self):
-            raise IndexError(f"there are {len(self)} deliveries")
+            raise IndexError(f"delivery index out of range; there are {len(self)} deliveries")
         outcome, index, start = self._spans[bisect_right(self._ends, number)]
         return Delivery(outcome, index + number - start, self._timestamp(number))
 
     def __iter__(self) -> Iterator[Delivery]:
-        # Batch by batch: a generator of ours would cost as much again for each delivery.
+        # Batch by batch: a generator function would double the cost of each delivery.
         return chain.from_iterable(
             delivery_list(outcome, index, start, end, self._timestamps)
             for (outcome, index, start), end in zip(self._spans, self._ends, strict=True)
         )
 
     def offsets(self) -> list[int]:
-        """The offset of each record, in its partition.
+        """The offset of each record in its partition.
 
         Raises:
-            trio.WouldBlock: of some it is not decided yet what became of them.
-            TrionetError: one was not written, or nobody knows whether it was.
+            trio.WouldBlock: the outcome of some records is not decided yet.
+            TrionetError: one was not written, or it is not known whether it was.
         """
         offsets: list[int] = []
         for outcome, index, count in self.spans():
@@ -97,7 +97,7 @@ class Deliveries(Sequence[Delivery]):
         return offsets
 
     def failures(self) -> list[tuple[int, Exception]]:
-        """The records that were not written, or of which nobody knows: which, and why."""
+        """The index and the error of each record that was not, or may not have been, written."""
         return [
             (start + place, error)
             for (outcome, index, start), end in zip(self._spans, self._ends, strict=True)

@@ -24,10 +24,10 @@ class ProducerMetrics:
     """The collector of one producer.
 
     Args:
-        client: below it.
+        client: its client.
         counters: of its sender.
         pool: the memory of its records.
-        room: who waits for that.
+        waiters: the tasks that wait for this memory.
     """
 
     def __init__(
@@ -46,9 +46,9 @@ class ProducerMetrics:
         self._batches = _Batches(group)
         self._requests = _Requests(group)
         self._metadata_age = group.gauge(
-            "metadata-age", "How old what is known of the cluster is, in seconds."
+            "metadata-age", "Age of the cluster's metadata, in seconds."
         )
-        self._in_flight = group.gauge("requests-in-flight", "Requests that are not answered yet.")
+        self._in_flight = group.gauge("requests-in-flight", "Requests without a response yet.")
 
     def collect(self, now: float) -> Iterator[Family]:
         """The families at ``now`` (see :data:`trionet.metrics.registry.Collect`)."""
@@ -67,7 +67,7 @@ class ProducerMetrics:
 
 
 class _Memory:
-    """What is left of ``buffer.memory``, and who waits for it."""
+    """Free ``buffer.memory``, and the tasks that wait for it."""
 
     def __init__(self, group: MetricGroup, pool: BufferPool, waiters: BufferPoolWaiters) -> None:
         self._exhausted = group.rated(
@@ -84,7 +84,7 @@ class _Memory:
                 lambda: pool.bytes_max,
             ),
             (
-                group.gauge("buffer-available-bytes", "Bytes of it that are left."),
+                group.gauge("buffer-available-bytes", "Bytes of buffer.memory that are free."),
                 lambda: pool.available,
             ),
         )
@@ -105,7 +105,7 @@ class _Memory:
 
 
 class _Records:
-    """What is told of the whole producer, and of each topic."""
+    """Metrics of records, of the whole producer and of each topic."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._sent = group.rated("record-send", "Records sent")
@@ -113,7 +113,7 @@ class _Records:
         self._failed = group.rated("record-error", "Records that failed")
         self._bytes = group.rated("byte", "Bytes of batches sent")
         self._compression = group.share(
-            "compression-rate", "Bytes of batches as they travel for one byte of records."
+            "compression-rate", "Bytes of batches on the wire per byte of records."
         )
 
     def families(self, topics: Mapping[Labels, TopicCounters], now: float) -> Iterator[Family]:
@@ -134,7 +134,7 @@ class _Batches:
         self._size_avg = group.share("batch-size-avg", "Average size of a batch, in bytes.")
         self._size_max = group.largest("batch-size-max", "Size of the largest batch, in bytes.")
         self._compression = group.share(
-            "compression-rate-avg", "Bytes of batches as they travel for one byte of records."
+            "compression-rate-avg", "Bytes of batches on the wire per byte of records."
         )
         self._record_size = group.share(
             "record-size-avg", "Average size of a record before compression, in bytes."
@@ -147,7 +147,9 @@ class _Batches:
             "Longest time that a batch waited to be sent, in ms.",
             _MS_OF_US,
         )
-        self._split = group.rated("batch-split", "Batches that were too large, and split")
+        self._split = group.rated(
+            "batch-split", "Batches that were split because they were too large"
+        )
 
     def families(
         self, counters: SenderCounters, whole: TopicCounters, now: float
@@ -166,23 +168,23 @@ class _Batches:
 
 
 class _Requests:
-    """Produce requests and their answers."""
+    """Produce requests and their responses."""
 
     def __init__(self, group: MetricGroup) -> None:
         self._per_request = group.share(
             "records-per-request-avg", "Average number of records in a request."
         )
         self._latency_avg = group.share(
-            "request-latency-avg", "Average time from a request to its answer, in ms."
+            "request-latency-avg", "Average time from a request to its response, in ms."
         )
         self._latency_max = group.largest(
-            "request-latency-max", "Longest time from a request to its answer, in ms.", _MS_OF_US
+            "request-latency-max", "Longest time from a request to its response, in ms.", _MS_OF_US
         )
         self._throttle_avg = group.share(
-            "produce-throttle-time-avg", "Average time that a broker asked to wait, in ms."
+            "produce-throttle-time-avg", "Average time that a broker throttled a request, in ms."
         )
         self._throttle_max = group.largest(
-            "produce-throttle-time-max", "Longest time that a broker asked to wait, in ms."
+            "produce-throttle-time-max", "Longest time that a broker throttled a request, in ms."
         )
 
     def families(

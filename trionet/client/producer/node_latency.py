@@ -1,14 +1,14 @@
-"""How long each node has not taken what was there for it (Kafka: NodeLatencyStats, KIP-794)."""
+"""How long a node has been unable to accept batches (Kafka: NodeLatencyStats, KIP-794)."""
 
 from __future__ import annotations
 
 
 class NodeLatency:
-    """The times of one node, on the loop's clock.
+    """When one node last had batches and last could accept them, on the loop's clock.
 
     Attributes:
-        ready_at: when there was something for it the last time.
-        drained_at: when it could take it the last time.
+        ready_at: when batches were last ready for it.
+        drained_at: when it could last accept a request.
     """
 
     __slots__ = ("drained_at", "ready_at")
@@ -18,12 +18,12 @@ class NodeLatency:
         self.drained_at = now
 
     def update(self, now: float, *, can_drain: bool) -> None:
-        """There is something for the node; whether it can take it."""
+        """Record that batches are ready for the node, and whether it can accept a request."""
         self.ready_at = now
         if can_drain:
             self.drained_at = now
 
     @property
     def held_up_seconds(self) -> float:
-        """For how long it has not taken anything."""
+        """For how long it has accepted nothing."""
         return self.ready_at - self.drained_at

@@ -49,29 +49,30 @@ async def open_producer(
     on_acknowledgement: OnAcknowledgement | None = None,
     **keywords: Unpack[ProducerKeywords],
 ) -> AsyncIterator[Producer]:
-    """A producer for the length of a block.
+    """Open a producer for the length of a block.
 
-    A normal end of the block sends what is there and waits for what becomes of it, which takes
-    ``delivery.timeout.ms`` at most. An end by an error or by cancellation does not wait: what was
-    not sent is not, and what was sent may be written. Every delivery is decided afterwards.
+    A normal end of the block sends everything that is buffered and waits for the results, for at
+    most ``delivery.timeout.ms``. An end by an error or by cancellation does not wait: what was not
+    sent is dropped, and what was sent may be written. Every delivery is decided afterwards.
 
-    Records that failed without a look at their deliveries are raised at a normal end; at any other
-    end they are logged, in one warning. A producer with ``on_acknowledgement`` does neither.
+    Failed records whose deliveries were not read raise an error at a normal end; at any other end
+    they are logged, in one warning. A producer with ``on_acknowledgement`` does neither.
 
     Args:
-        bootstrap_servers: ``host:port`` texts, or one text of them with commas.
-        config: settings by Kafka's dotted keys, as texts or Python values; or made settings.
+        bootstrap_servers: strings ``host:port``, or one string of them separated by commas.
+        config: settings by Kafka's dotted keys, as strings or Python values; or ready-made
+            settings.
         network: where connections come from.
-        token_provider: gives the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
-        on_send: sees every record, and gives it back, or one with another value, key, headers or
-            timestamp; plain, and quick. One that had to wait for room may be shown again.
-        on_acknowledgement: told of every batch when it is decided what became of its records; the
-            same. Errors of both are told in the log.
-        keywords: settings by Kafka's keys with underscores for dots; they win.
+        token_provider: provides the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
+        on_send: called with every record; returns it, or one with another value, key, headers or
+            timestamp. Plain, and quick. A record that had to wait for memory may be passed again.
+        on_acknowledgement: called with the result of every batch; likewise. Errors of both are
+            logged.
+        keywords: settings by Kafka's keys with underscores for dots; they override ``config``.
 
     Raises:
-        ConfigError: ``bootstrap_servers`` is not of that form, a key is unknown, a value is not
-            allowed, or values do not fit each other.
+        ConfigError: ``bootstrap_servers`` is malformed, a key is unknown, a value is not allowed,
+            or values contradict each other.
         UndeliveredError: at the end, see above.
     """
     settings = producer_settings(config, keywords, token_provider)
@@ -94,7 +95,7 @@ async def open_producer(
 
 
 class _Parts:
-    """A producer and what it is made of."""
+    """Builds a producer and what it is made of."""
 
     def __init__(
         self,
@@ -148,17 +149,17 @@ class _Parts:
         )
 
     def close(self) -> None:
-        """Nothing is taken any more; who waits for that hears of it (KAFKA-4235, KAFKA-9449)."""
+        """Reject further records, and wake tasks that wait to append (KAFKA-4235, KAFKA-9449)."""
         self.accumulator.close()
         self.waiters.wake_all()
 
     @contextmanager
     def reporting_failures(self) -> Iterator[None]:
-        """Around all that runs, since tasks that await a delivery look at it by then.
+        """Report unseen failures at the end; tasks in the block have read their deliveries by then.
 
         Raises:
-            UndeliveredError: records failed, and were not looked at; only logged where something
-                else is raised.
+            UndeliveredError: records failed, and their deliveries were not read; only logged if
+                something else is raised.
         """
         try:
             yield

@@ -1,7 +1,7 @@
-"""What became of the records of one batch; all their deliveries look here.
+"""The result of a batch, which the deliveries of all its records read.
 
-(Kafka: ProduceRequestResult.) Apart from the batch, so that whoever keeps a delivery does not keep
-the records. It is decided once: an answer that comes after a batch expired changes nothing
+(Kafka: ProduceRequestResult.) Separate from the batch, so that keeping a delivery does not keep the
+records. It is decided once: a response that arrives after a batch expired changes nothing
 (KAFKA-5429).
 """
 
@@ -18,7 +18,7 @@ from .undelivered import FailureCount
 
 
 def maybe_written(error: Exception) -> Exception:
-    """An error like this one, of records that may be in the log all the same."""
+    """A copy of an error, marked: its records may be in the log nevertheless."""
     error = again(error)
     if isinstance(error, TrionetError):
         error.may_have_been_written = True
@@ -26,20 +26,20 @@ def maybe_written(error: Exception) -> Exception:
 
 
 class ProduceRequestResult:
-    """See the module; positions count the records that are sent.
+    """The result of one batch; positions count only the records that are sent.
 
     Args:
-        topic_partition: where they go.
+        topic_partition: the destination of the batch.
 
     Attributes:
-        topic_partition: where they go.
+        topic_partition: the destination of the batch.
         is_done: whether it is decided.
-        base_offset: the offset of the first record; -1 where nobody tells, see
+        base_offset: the offset of the first record; -1 if not reported, see
             :class:`.RecordMetadata`.
-        log_append_time: in milliseconds, of all records where the broker says when; else -1.
-        parts: what the batch was split into; the outcome is theirs then.
-        news: for those who wait; made by the first of them.
-        unseen: what its records are counted in that failed and were not looked at.
+        log_append_time: in milliseconds, of all records if the broker sets it; else -1.
+        parts: the results of the batches that this one was split into, which replace it.
+        changed: set when the batch is decided or split; created by the first task that waits.
+        unseen: counts the failed records whose deliveries have not been read.
     """
 
     __slots__ = (
@@ -69,13 +69,13 @@ class ProduceRequestResult:
         self._seen: set[int] | None = None
         self.unseen: FailureCount | None = None
 
-    # Deciding.
+    # Completion.
 
     def complete(self, base_offset: int, log_append_time: int = -1) -> bool:
-        """The records were written.
+        """Complete the batch: the records were written.
 
         Returns:
-            Whether that decides it; not if it was decided before.
+            Whether this decided the outcome; False if it was decided before.
         """
         if self.is_done:
             return False
@@ -85,14 +85,14 @@ class ProduceRequestResult:
         return True
 
     def fail(self, error: Exception, errors: Mapping[int, Exception] | None = None) -> bool:
-        """None of the records was written, or nobody knows.
+        """Fail the batch: the records were not, or may not have been, written.
 
         Args:
-            error: why.
-            errors: of single records, by position; those that made the others fail (KIP-467).
+            error: the reason.
+            errors: of single records, by position; these made the others fail (KIP-467).
 
         Returns:
-            Whether that decides it; not if it was decided before.
+            Whether this decided the outcome; False if it was decided before.
         """
         if self.is_done:
             return False
@@ -102,7 +102,7 @@ class ProduceRequestResult:
         return True
 
     def split(self, parts: list[tuple[int, ProduceRequestResult]]) -> None:
-        """The outcome is that of the parts, each with the position of its first record."""
+        """Replace the result by those of the parts, each with the position of its first record."""
         self.parts = parts
         for position in self._seen or ():
             part, place = self.of(position)
@@ -118,10 +118,10 @@ class ProduceRequestResult:
             self.changed.set()
             self.changed = None
 
-    # Records that are taken back.
+    # Withdrawn records.
 
     def withdraw(self, index: int) -> bool:
-        """Take a record back before the batch is closed; whether it was there."""
+        """Withdraw a record before the batch is drained. Returns whether it was there."""
         if self._withdrawn is None:
             self._withdrawn = set()
         if index in self._withdrawn:
@@ -131,24 +131,24 @@ class ProduceRequestResult:
 
     @property
     def withdrawn(self) -> frozenset[int]:
-        """The numbers of the records that were taken back."""
+        """The indexes of the withdrawn records."""
         return frozenset(self._withdrawn or ())
 
     def is_withdrawn(self, index: int) -> bool:
-        """Whether a record was taken back."""
+        """Whether a record was withdrawn."""
         return self._withdrawn is not None and index in self._withdrawn
 
     def position(self, index: int) -> int:
-        """The place of a record among those that are sent."""
+        """The position of a record among those that are sent."""
         if self._withdrawn is None:
             return index
         return index - sum(each < index for each in self._withdrawn)
 
-    # Looking.
+    # Reading.
 
     @property
     def is_plain(self) -> bool:
-        """Whether all records were written, one after the other from the base offset on."""
+        """Whether all records were written, at consecutive offsets from the base offset on."""
         return (
             self.is_done
             and self.base_offset >= 0
@@ -157,7 +157,7 @@ class ProduceRequestResult:
         )
 
     def of(self, position: int) -> tuple[ProduceRequestResult, int]:
-        """The outcome of a record, and its position there; another one after a split."""
+        """The result that has a record, and its position there; differs from self after a split."""
         outcome = self
         while outcome.parts is not None:
             first = 0
@@ -170,11 +170,11 @@ class ProduceRequestResult:
 
     @property
     def looked_at(self) -> int:
-        """Of how many records no failure needs to be raised at the end of the producer's block."""
+        """The number of records whose failure need not be raised at the end of the block."""
         return 0 if self._seen is None else len(self._seen)
 
     def look(self, position: int) -> None:
-        """The failure of a record needs no raising at the end: it was seen, or its call is over."""
+        """Mark a record whose failure need not be raised later: seen, or its call is over."""
         if self._seen is None:
             self._seen = set()
         if position not in self._seen:

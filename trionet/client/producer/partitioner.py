@@ -1,4 +1,4 @@
-"""Which partition a key has: murmur2, the same in all clients (Kafka: BuiltInPartitioner)."""
+"""The partition of a key: murmur2, as in all of Kafka's clients (Kafka: BuiltInPartitioner)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MASK: Final = 0xFFFF_FFFF
 
 
 def murmur2(data: bytes) -> int:
-    """The 32-bit hash of a key, without a sign (Kafka: Utils.murmur2)."""
+    """The unsigned 32-bit hash of a key (Kafka: Utils.murmur2)."""
     length: i64 = len(data)
     value: i64 = (_SEED ^ length) & _MASK
     word: i64
@@ -40,7 +40,7 @@ def murmur2(data: bytes) -> int:
 
 
 def partition_of(key: Bytes, partitions: int) -> int:
-    """The partition of a key among so many.
+    """The partition of a key among ``partitions``.
 
     Raises:
         TypeError: the key is not bytes.

@@ -1,7 +1,7 @@
-"""Batches as a Produce request to one node, and the answer as the failure of each batch.
+"""Builds Produce requests from batches, and reads the responses per batch.
 
-Pure. Since version 13 a request names topics by their ids, and so do answers to it; it is used only
-where all ids are known (KIP-516).
+Pure. Since version 13 requests and responses name topics by their ids; it is used only if all ids
+are known (KIP-516).
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ UNKNOWN: Final = -1
 
 
 class PartitionResponse:
-    """What an answer, or the lack of one, says of one batch.
+    """What a response, or the lack of one, says about one batch (Kafka: PartitionResponse).
 
     Args:
         error_code: 0 if the batch was written.
-        message: what the broker says of the error, or how the connection ended.
-        base_offset: the offset of the first record; -1 where it is not known.
-        log_append_time_ms: -1 unless the topic's timestamps are those of the append.
-        log_start_offset: the first offset that is still there; -1 where it is not known.
-        record_errors: what was wrong with single records (KIP-467).
-        error: how the connection ended, where there was no response.
-        leader: the new leader's node id; -1 where the answer does not tell (KIP-951).
+        message: the broker's error message, or why the connection was lost.
+        base_offset: the offset of the first record; -1 if it is not known.
+        log_append_time_ms: -1 unless the topic uses ``LogAppendTime``.
+        log_start_offset: the first offset of the log; -1 if it is not known.
+        record_errors: the errors of single records (KIP-467).
+        error: why the connection was lost, if there was no response.
+        leader: the node id of the new leader; -1 if the response does not name it (KIP-951).
         leader_epoch: the new leader's epoch.
     """
 
@@ -78,10 +78,10 @@ WRITTEN: Final = PartitionResponse()
 def produce_request(
     batches: Sequence[ProducerBatch], cluster: Cluster, *, acks: int, timeout_ms: int
 ) -> tuple[ProduceRequest, int | None]:
-    """A request of several batches, each of another partition.
+    """Build a request of several batches, each of another partition.
 
     Returns:
-        The request, and the newest version that can carry it; None for all.
+        The request, and the newest version that can carry it; None for any.
     """
     topics: dict[str, TopicProduceData] = {}
     version_max = None
@@ -95,8 +95,8 @@ def produce_request(
                 version_max = LAST_WITH_NAMES
             topic = topics[name] = _topic(name, topic_id)
         topic.partition_data.append(_partition(partition, _records(batch)))
-    # Assigned, here and below: constructors take arguments by name, which takes longer than all
-    # else that is done for a small request.
+    # Fields are assigned, here and below: constructors take keyword arguments, and these take
+    # longer than everything else that is done for a small request.
     request = new(ProduceRequest)
     request.transactional_id = None
     request.acks = acks
@@ -126,15 +126,15 @@ def _partition(index: int, records: Records) -> PartitionProduceData:
 def _records(batch: ProducerBatch) -> Records:
     chunks = batch.chunks()
     if batch.size <= JOINED_BYTES_MAX:
-        return b"".join(chunks)  # the frame is one piece in any case
-    # The codec looks at nothing but the length.
+        return b"".join(chunks)  # a frame of this size is joined in any case
+    # The codec uses nothing but the length.
     return cast(Records, RecordPieces(chunks))
 
 
 def partition_responses(
     response: ClientResponse, batches: Sequence[ProducerBatch]
 ) -> list[tuple[ProducerBatch, PartitionResponse]]:
-    """What became of the batches of a request, each once, in their order."""
+    """The response to each batch of a request, in the order of the batches."""
     body: ProduceResponse | None = response.body
     if response.error is not None:
         failure = _without_response(response.error)
@@ -168,9 +168,10 @@ def _by_partition(
 
 def _partition_response(response: PartitionProduceResponse | None) -> PartitionResponse:
     if response is None:
-        # Nobody knows whether it was written, as after a lost connection.
+        # It is not known whether the batch was written, as after a lost connection.
         return PartitionResponse(
-            error_code=error_codes.NETWORK_EXCEPTION, message="the answer does not speak of it"
+            error_code=error_codes.NETWORK_EXCEPTION,
+            message="the response does not include this partition",
         )
     leader = response.current_leader
     return PartitionResponse(

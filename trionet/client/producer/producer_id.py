@@ -1,7 +1,7 @@
-"""Asks a broker for the id of an idempotent producer (KIP-98).
+"""Requests the producer id of an idempotent producer (KIP-98).
 
-(Kafka: TransactionManager.InitProducerIdHandler.) Any broker gives one; the one that answers
-soonest is asked. Nothing here waits.
+(Kafka: TransactionManager.InitProducerIdHandler.) Any broker assigns one; the least loaded node is
+asked. Nothing here waits.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from .idempotence import TransactionManager
 
 logger = logging.getLogger("trionet.client")
 
-# What is waiting fails, but rights may be given: the next record asks again.
+# What is queued fails, but the ACL may be added: the next record requests an id again.
 _REFUSED: Final = frozenset({error_codes.CLUSTER_AUTHORIZATION_FAILED})
-# The broker does not look at it without a transactional id (Kafka: Integer.MAX_VALUE, too).
+# Brokers ignore it without a transactional id (Kafka sends Integer.MAX_VALUE, too).
 _NO_TIMEOUT_MS: Final = 2**31 - 1
 
 
 class InitProducerIdHandler:
-    """See the module.
+    """Requests a producer id whenever the transaction manager needs one.
 
     Args:
-        client: who carries the question.
-        transaction_manager: takes the answer.
-        retry: the wait after a failure.
-        rng: what blurs it.
-        on_refused: told if the producer may not have an id.
+        client: sends the request.
+        transaction_manager: receives the id.
+        retry: the backoff after a failure.
+        rng: jitters the backoff.
+        on_refused: called if the producer is denied an id.
     """
 
     def __init__(
@@ -63,10 +63,10 @@ class InitProducerIdHandler:
         self._not_before = -math.inf
 
     def send_if_due(self, now: float) -> float:
-        """Ask if there is no id.
+        """Send a request if an id is needed.
 
         Returns:
-            When this has to be called again, if nothing else happens before.
+            When to call this again, if nothing else happens before.
         """
         if self._is_in_flight or not self._transaction_manager.needs_id:
             return math.inf
@@ -76,7 +76,7 @@ class InitProducerIdHandler:
         if node is None:
             return now + (self._client.soonest(now) or self._retry.first_seconds)
         if not self._client.ready(node):
-            return math.inf  # what becomes of the connection, a poll tells
+            return math.inf  # a poll reports what happens to the connection
         request = InitProducerIdRequest(
             transactional_id=None, transaction_timeout_ms=_NO_TIMEOUT_MS
         )
@@ -114,5 +114,5 @@ class InitProducerIdHandler:
 
 def _no_transaction_manager(error: UnsupportedVersionError) -> TrionetError:
     return UnsupportedVersionError(
-        f"the brokers have no idempotent producers: {error}; set enable.idempotence to false"
+        f"the brokers do not support idempotent producers: {error}; set enable.idempotence to false"
     )

@@ -1,4 +1,4 @@
-"""Waiting for ``buffer.memory``, first come, first served (Kafka: BufferPool's waiters)."""
+"""Tasks waiting for ``buffer.memory``, first come, first served (Kafka: BufferPool's waiters)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ T = TypeVar("T")
 
 
 class BufferPoolWaiters:
-    """Who waits for memory of a pool.
+    """The queue of tasks that wait for memory of a pool.
 
-    Only the first may try: the others, and those who do not wait, would take piece by piece what it
-    needs, and it would never have enough at one time.
+    Only the first task may try: if later ones, or tasks that do not wait, could take small amounts,
+    a large record at the head of the queue would never find enough at one time.
 
     Args:
-        pool: what they wait for.
+        pool: the memory they wait for.
 
     Attributes:
-        exhausted: how often somebody waited in vain (``buffer-exhausted-total``).
+        exhausted: how many waits ended without memory (``buffer-exhausted-total``).
     """
 
     def __init__(self, pool: BufferPool) -> None:
@@ -36,16 +36,16 @@ class BufferPoolWaiters:
 
     @property
     def waiting(self) -> int:
-        """How many wait (``waiting-threads``)."""
+        """The number of tasks that wait (``waiting-threads``)."""
         return len(self._queue)
 
     def waited_seconds(self, now: float) -> float:
-        """How long all together have waited until now."""
+        """The time that all tasks together have waited until now."""
         return self._waited_seconds + sum(now - waiter.since for waiter in self._queue)
 
     @contextmanager
     def join(self) -> Iterator[Waiter]:
-        """A place at the end of the queue; whoever leaves it, for whatever reason, is gone."""
+        """Join the end of the queue for the length of the block."""
         waiter = Waiter(trio.current_time())
         self._queue.append(waiter)
         self._pool.is_promised = True
@@ -59,15 +59,15 @@ class BufferPoolWaiters:
             self._wake_first()
 
     def try_first(self, take: Callable[[], T]) -> T:
-        """Call what takes memory; for the one whose turn it is."""
+        """Call ``take``, which takes memory, for the task at the head of the queue."""
         self._pool.is_promised = False
         try:
             return take()
         finally:
-            self._pool.is_promised = True  # until its place is left
+            self._pool.is_promised = True  # until it leaves the queue
 
     def wake_all(self) -> None:
-        """There will be no room any more: the producer is closed (KAFKA-9449)."""
+        """Wake all tasks: the producer is closed, and no memory will be handed out (KAFKA-9449)."""
         for waiter in self._queue:
             waiter.wake()
 
@@ -77,10 +77,10 @@ class BufferPoolWaiters:
 
 
 class Waiter:
-    """One who waits.
+    """A task that waits.
 
     Args:
-        since: when that began, on the loop's clock.
+        since: when the wait began, on the loop's clock.
     """
 
     __slots__ = ("_event", "since")
@@ -90,10 +90,10 @@ class Waiter:
         self._event = trio.Event()
 
     def wake(self) -> None:
-        """It is its turn, and there may be room."""
+        """Tell the task that it is at the head of the queue and memory may be free."""
         self._event.set()
 
     async def turn(self) -> None:
-        """Wait until there may be room that was not there the last time."""
+        """Wait until memory may be free that was not free the last time."""
         await self._event.wait()
         self._event = trio.Event()

@@ -1,8 +1,8 @@
-"""Where records without a key go: one partition for a batch, then another (KIP-480, KIP-794).
+"""The sticky choice of a partition for records without a key (KIP-480, KIP-794).
 
 (Kafka: BuiltInPartitioner.) A partition is kept until it got ``batch.size`` bytes, so that batches
-are full ones, and changed between two batches only (KAFKA-14156). The next one is chosen at random;
-the adaptive choice takes those more often that have less to send, for their leaders are faster.
+are full, and changed only between two batches (KAFKA-14156). The next one is chosen at random; the
+adaptive choice prefers partitions with shorter queues, whose leaders are faster.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .partition_queue import PartitionQueue, TopicQueues
 def next_queue(
     topic: TopicQueues, rng: random.Random, slow_nodes: AbstractSet[int], *, is_adaptive: bool
 ) -> PartitionQueue:
-    """The partition for the next batch of records without a key.
+    """Choose the partition for the next batch of records without a key.
 
     Args:
-        topic: with one partition at least.
-        rng: what decides.
-        slow_nodes: ids of nodes that have not taken anything for too long.
+        topic: one with at least one partition.
+        rng: makes the choice.
+        slow_nodes: ids of nodes that have accepted nothing for too long.
         is_adaptive: whether the length of the queues counts.
     """
     queues = topic.queues[: topic.partitions]
@@ -34,7 +34,7 @@ def next_queue(
     if not is_adaptive:
         return candidates[int(rng.random() * len(candidates))]
     lengths = [len(each.batches) for each in candidates]
-    # The longest queue gets one share, one that is shorter by n gets n more.
+    # The longest queue gets one share, a queue that is shorter by n gets n more.
     ceiling = max(lengths) + 1
     left = int(rng.random() * (ceiling * len(lengths) - sum(lengths)))
     place = 0

@@ -1,4 +1,4 @@
-"""The topics that records were appended to: their queues, and who leads them."""
+"""The topics that records were appended to: their queues and leaders."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from .sticky import next_queue
 
 
 class ProducerTopics:
-    """See the module.
+    """The queues of all topics, and the choice of partitions for records without a key.
 
     Args:
-        rng: what chooses partitions.
+        rng: chooses partitions.
         batch_bytes: what a partition gets before another one is chosen (``batch.size``).
-        is_adaptive: whether the length of the queues counts for that.
-        availability_seconds: how long a node may take nothing and still be chosen; 0 for ever.
+        is_adaptive: whether the choice prefers short queues.
+        availability_seconds: how long a node may accept nothing and still be chosen; 0 for no
+            limit.
     """
 
     __slots__ = (
@@ -48,7 +49,7 @@ class ProducerTopics:
         self._latencies: dict[int, NodeLatency] = {}
 
     def update(self, cluster: Cluster) -> None:
-        """Take note of who leads what; nothing to do if it is the same snapshot as before."""
+        """Update the leaders of partitions; does nothing for the same snapshot as before."""
         if cluster is self._cluster:
             return
         self._cluster = cluster
@@ -59,7 +60,7 @@ class ProducerTopics:
             del self._latencies[node_id]
 
     def get(self, name: str) -> TopicQueues | None:
-        """A topic; None if its partitions are not known."""
+        """The queues of a topic; None if its partitions are not known."""
         topic = self._by_name.get(name)
         if topic is None:
             found = self._cluster.topics.get(name)
@@ -72,7 +73,7 @@ class ProducerTopics:
         return topic if topic.partitions else None
 
     def queue(self, partition: TopicPartition) -> PartitionQueue | None:
-        """The queue of a partition; None if there never was anything for its topic."""
+        """The queue of a partition; None if nothing was ever appended to its topic."""
         topic = self._by_name.get(partition.topic)
         if topic is None or partition.partition >= len(topic.queues):
             return None
@@ -81,9 +82,9 @@ class ProducerTopics:
     # Records without a key.
 
     def choose(self, topic: TopicQueues) -> PartitionQueue:
-        """Where the next batch of records without a key goes, because the last takes no more.
+        """Choose the partition for the next batch of records without a key.
 
-        (Kafka: BuiltInPartitioner.updatePartitionInfo.)
+        Called when the last batch takes no more (Kafka: BuiltInPartitioner.updatePartitionInfo).
         """
         queue = topic.sticky
         last = topic.sticky_batch
@@ -99,7 +100,7 @@ class ProducerTopics:
         return queue
 
     def update_node_latency(self, node_id: int, now: float, *, can_drain: bool) -> None:
-        """There is something to send to a node; whether it can take it now (KIP-794)."""
+        """Record that a node has batches, and whether it can accept a request now (KIP-794)."""
         if not self._availability_seconds:
             return
         latency = self._latencies.get(node_id)

@@ -1,4 +1,4 @@
-"""Waiting for what is decided elsewhere; apart, because the modules that use it are compiled."""
+"""Waiting for the outcome of a batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def delivered(delivery: Delivery) -> RecordMetadata:
 
 
 async def until_done(outcome: ProduceRequestResult) -> None:  # noqa: ASYNC910 -- as above
-    """Wait until the fate of all records of a batch is decided, that of its parts after a split.
+    """Wait until the outcome of all records of a batch is decided; after a split, of all its parts.
 
     Cancellation: changes nothing.
     """
@@ -38,7 +38,7 @@ async def until_done(outcome: ProduceRequestResult) -> None:  # noqa: ASYNC910 -
 
 
 async def _changed(outcome: ProduceRequestResult) -> None:
-    """Wait until a batch's fate is decided, or it is split."""
+    """Wait until a batch's outcome is decided, or it is split."""
     if outcome.changed is None:
         outcome.changed = trio.Event()
     await outcome.changed.wait()
