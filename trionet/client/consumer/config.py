@@ -147,8 +147,8 @@ def _check_group(config: ClientConfig) -> None:
     if config.integer("heartbeat.interval.ms") >= config.integer("session.timeout.ms"):
         raise ConfigError(
             f"heartbeat.interval.ms = {config['heartbeat.interval.ms']} is not allowed with"
-            f" session.timeout.ms = {config['session.timeout.ms']}; allowed: less than that, a
-            third" " of it is recommended"
+            f" session.timeout.ms = {config['session.timeout.ms']}; allowed: less than that, a"
+            " third of it is recommended"
         )
 
 

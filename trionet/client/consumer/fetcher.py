@@ -6,9 +6,9 @@ without bounds. At most one fetch is in flight to each node, so that its session
 those in the buffer, and only while each of the node's partitions has space in the buffer.
 
 Rejected: to fetch from a node while one of its partitions has no space, and leave that partition
-out. A fetch without it may be held by its node for ``fetch.max.wait.ms``
-after the partition has space again, and its records wait that long. Reconsider if brokers can be
-asked to end a waiting fetch.
+out. The node may hold a fetch without it for ``fetch.max.wait.ms`` after the partition has space
+again, and its records would wait that long. Reconsider if brokers can be asked to end a waiting
+fetch.
 
 Nothing here waits. The network task calls :meth:`Fetcher.send` between two polls.
 """

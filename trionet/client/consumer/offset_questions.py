@@ -1,4 +1,4 @@
-"""Asks logs for offsets that a user wants to know (Kafka: OffsetFetcher.fetchOffsetsByTimes)."""
+"""Looks up offsets for the user (Kafka: OffsetFetcher.fetchOffsetsByTimes)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class OffsetAndTimestamp(NamedTuple):
     Attributes:
         offset: the record's.
         timestamp: the record's, in milliseconds since 1970.
-        leader_epoch: the record's; -1 where it is not known.
+        leader_epoch: the record's; -1 if it is not known.
     """
 
     offset: int
@@ -39,7 +39,7 @@ class OffsetAndTimestamp(NamedTuple):
 
 
 class _Attempt:
-    """What came of asking once."""
+    """The results of one round of requests."""
 
     def __init__(self) -> None:
         self.found: dict[TopicPartition, OffsetAndTimestamp] = {}
@@ -48,15 +48,15 @@ class _Attempt:
 
 
 class OffsetFetcher:
-    """See the module.
+    """Looks up offsets by time, and the partitions of topics.
 
     Args:
-        client: somebody polls it.
+        client: polled by the network task.
         settings: of the consumer.
-        rng: what blurs waits.
+        rng: jitters backoffs.
 
     Attributes:
-        topics: those that are asked about now; their metadata are wanted.
+        topics: the topics of pending calls, whose metadata are needed.
     """
 
     def __init__(self, client: KafkaClient, settings: ConsumerSettings, rng: random.Random) -> None:
@@ -74,9 +74,9 @@ class OffsetFetcher:
             timestamps: in milliseconds since 1970; -1 for the end of a log, -2 for its start.
 
         Raises:
-            CallTimedOutError: some could not be asked within ``default.api.timeout.ms``; its cause
-                says what went wrong last.
-            TrionetError: a broker refuses.
+            CallTimedOutError: some could not be looked up within ``default.api.timeout.ms``; the
+                cause is the last error.
+            TrionetError: a broker rejected the request.
         """
         found: dict[TopicPartition, OffsetAndTimestamp] = {}
         last: TrionetError | None = None
@@ -104,11 +104,11 @@ class OffsetFetcher:
         }
 
     async def partitions_of(self, topic: str) -> list[int]:
-        """The numbers of a topic's partitions; none if there is no such topic.
+        """The numbers of a topic's partitions; empty if the topic does not exist.
 
         Raises:
-            CallTimedOutError: nobody answered within ``default.api.timeout.ms``.
-            ApiError: the brokers refuse to tell.
+            CallTimedOutError: there was no response within ``default.api.timeout.ms``.
+            ApiError: the brokers rejected the request.
         """
         await trio.lowlevel.checkpoint()
         with self._with_metadata_of([TopicPartition(topic, 0)]):
@@ -124,7 +124,7 @@ class OffsetFetcher:
     def _timed_out(self, what: str, last: TrionetError | None) -> CallTimedOutError:
         problem = self._client.connection_problem() or str(last or "no broker has responded")
         return CallTimedOutError(
-            f"{what} could not be asked for within default.api.timeout.ms ="
+            f"could not look up {what} within default.api.timeout.ms ="
             f" {self._settings.api_seconds * 1000:.0f}: {problem}"
         )
 
@@ -132,7 +132,7 @@ class OffsetFetcher:
 
     @contextmanager
     def _with_metadata_of(self, names: Iterable[TopicPartition]) -> Iterator[None]:
-        """Have the metadata of these topics followed."""
+        """Keep the metadata of these topics up to date within the block."""
         topics = {each.topic for each in names}
         self.topics.update(topics)
         self._request_metadata()
@@ -149,14 +149,14 @@ class OffsetFetcher:
             self._client.wakeup()
 
     async def _until_known(self, topics: set[str]) -> None:
-        """Wait until the metadata tell of these topics, were it that there is none."""
+        """Wait for the metadata of these topics, including the answer that one does not exist."""
         metadata = self._client.metadata
         await trio.lowlevel.checkpoint()
         while not topics <= metadata.cluster.topics.keys():
             self._request_metadata()
             await self._client.until_updated(metadata.updates)
 
-    # Asking.
+    # Requests.
 
     async def _fetch_once(self, timestamps: dict[TopicPartition, int]) -> _Attempt:
         leaders, _ = by_leader(self._client.metadata.cluster, timestamps)

@@ -1,6 +1,6 @@
-"""Asks logs where to begin, for partitions that have no position (Kafka: OffsetFetcher).
+"""Resets positions: looks up where to begin in partitions that have none (Kafka: OffsetFetcher).
 
-Nothing here waits. Whoever polls the client calls :meth:`OffsetReset.send` between two polls.
+Nothing here waits. The network task calls :meth:`OffsetReset.send` between two polls.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ from .subscription_state import SubscriptionState
 
 logger = logging.getLogger("trionet.client.consumer")
 
-#: The first version that answers with one offset and its time.
+#: The first version that returns one offset and its timestamp.
 VERSION_MIN = 1
-#: The first version that knows of transactions.
+#: The first version with an isolation level.
 VERSION_MIN_READ_COMMITTED = 2
 UNKNOWN_OFFSET = -1
 
 
 class _InFlight(NamedTuple):
-    """A partition when its offset was in_flight for."""
+    """A partition as it was when the request was sent."""
 
     state: PartitionState
     jumps: int
@@ -49,13 +49,13 @@ class _InFlight(NamedTuple):
 
 
 class OffsetReset:
-    """See the module.
+    """Resets the positions of partitions by their strategy.
 
     Args:
-        client: sends.
-        subscriptions: whose positions are set.
-        errors: what the user has to be told.
-        requests: what asks leaders.
+        client: sends the requests.
+        subscriptions: the assigned partitions.
+        errors: collects errors for the user's next call.
+        requests: finds leaders and handles their responses.
         is_read_committed: the end of a log is where its first open transaction begins.
         now_ms: the time of day in milliseconds since 1970.
     """
@@ -78,7 +78,7 @@ class OffsetReset:
         self._now_ms = now_ms
 
     def send(self, now: float) -> float:
-        """Ask for what is not known; seconds until this has to be called again."""
+        """Send requests for positions to reset. Returns the seconds until this is due again."""
         due: list[TopicPartition] = []
         seconds = math.inf
         for name in self._subscriptions.to_reset(now):
@@ -118,7 +118,7 @@ class OffsetReset:
         epoch = leader_epoch(self._client.metadata.cluster, name)
         return _InFlight(state, state.jumps, state.strategy, epoch)
 
-    # Answers.
+    # Responses.
 
     def _handle_response(
         self, in_flight: dict[TopicPartition, _InFlight], response: ClientResponse
@@ -128,10 +128,12 @@ class OffsetReset:
     def _reset(
         self, name: TopicPartition, in_flight: _InFlight, partition: ListOffsetsPartitionResponse
     ) -> None:
-        if partition.offset == UNKNOWN_OFFSET:  # no record is so new: begin behind all (KIP-1106)
+        if partition.offset == UNKNOWN_OFFSET:  # all records are older: begin at the end (KIP-1106)
             self._subscriptions.request_reset(name, LATEST)
             return
-        logger.info("%s begins at offset %d (%s)", name, partition.offset, in_flight.strategy.name)
+        logger.info(
+            "resetting %s to offset %d (%s)", name, partition.offset, in_flight.strategy.name
+        )
         in_flight.state.leader_epoch = max(in_flight.state.leader_epoch, in_flight.leader_epoch)
         self._subscriptions.seek(name, FetchPosition(partition.offset, partition.leader_epoch))
 
@@ -145,18 +147,18 @@ def _offsets(body: ListOffsetsResponse) -> dict[TopicPartition, ListOffsetsParti
 
 
 def version_min(is_read_committed: bool) -> int:
-    """The oldest version of ListOffsets that can carry such a question."""
+    """The oldest version of ListOffsets that can carry the request."""
     return VERSION_MIN_READ_COMMITTED if is_read_committed else VERSION_MIN
 
 
 def list_offsets_request(
     timestamps: dict[TopicPartition, int], cluster: Cluster, *, is_read_committed: bool
 ) -> ListOffsetsRequest:
-    """A question for offsets.
+    """Build a ListOffsets request.
 
     Args:
-        timestamps: what to look for in each partition; see :class:`.ListOffsetsPartition`.
-        cluster: as it is known.
+        timestamps: what to look up in each partition; see :class:`.ListOffsetsPartition`.
+        cluster: the cluster's metadata.
         is_read_committed: the end of a log is where its first open transaction begins.
     """
     topics: dict[str, ListOffsetsTopic] = {}
@@ -176,7 +178,7 @@ def list_offsets_request(
 
 def _no_offset(name: TopicPartition) -> NoOffsetForPartitionError:
     return NoOffsetForPartitionError(
-        f"there is no offset to begin at in {name}, and auto.offset.reset is none; "
-        "seek() to one, or set auto.offset.reset to earliest or latest",
+        f"no committed offset for {name}, and auto.offset.reset is none; seek() to an offset, or"
+        " set auto.offset.reset to earliest or latest",
         *name,
     )

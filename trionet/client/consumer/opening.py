@@ -49,31 +49,31 @@ async def open_consumer(
     on_commit: OnCommit | None = None,
     **keywords: Unpack[ConsumerKeywords],
 ) -> AsyncIterator[Consumer]:
-    """A consumer for the length of the block.
+    """Open a consumer for the length of the block.
 
     At a normal end of the block everything that was handed out counts as finished; after an error
     or a cancellation the last record does not. What is finished is committed if
-    ``enable.auto.commit`` is set, and the group is left, both within a bounded time.
+    ``enable.auto.commit`` is set, and the consumer leaves its group, both within a bounded time.
 
     Args:
-        bootstrap_servers: ``host:port`` texts, or one text of them with commas.
-        config: settings by Kafka's dotted keys, as texts or Python values, among the names of
-            ``partition.assignment.strategy`` also assignors of your own; or made settings.
-        topics: to subscribe to; see :meth:`.Consumer.subscribe`, as for the callbacks.
-        on_assigned: told of partitions that were added.
-        on_revoked: told of partitions that are to be given up.
-        on_lost: told of partitions that were lost to others.
+        bootstrap_servers: strings ``host:port``, or one string of them separated by commas.
+        config: settings by Kafka's dotted keys, as strings or Python values;
+            ``partition.assignment.strategy`` may contain assignors of your own. Or ready-made
+            settings.
+        topics: to subscribe to; see :meth:`.Consumer.subscribe`, also for the callbacks.
+        on_assigned: called with partitions that were added.
+        on_revoked: called with partitions that are about to be given up.
+        on_lost: called with partitions that were lost to other members.
         network: where connections come from.
-        token_provider: gives the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
-        on_consume: shown records, those of one partition together, before the first of them is
-            handed out; plain, and quick.
-        on_commit: told of offsets that were committed; the same. Errors of both are told in the
-            log.
-        keywords: settings by Kafka's keys with underscores for dots; they win.
+        token_provider: provides the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
+        on_consume: called with the records of one partition before the first of them is handed out;
+            plain, and quick.
+        on_commit: called with offsets that were committed; likewise. Errors of both are logged.
+        keywords: settings by Kafka's keys with underscores for dots; they override ``config``.
 
     Raises:
-        ConfigError: ``bootstrap_servers`` is not of that form, a key is unknown, a value is not
-            allowed, or values do not fit each other.
+        ConfigError: ``bootstrap_servers`` is malformed, a key is unknown, a value is not allowed,
+            or values contradict each other.
         ValueError: there are topics, and no ``group.id``.
     """
     settings = consumer_settings(config, keywords, token_provider)
@@ -90,7 +90,7 @@ async def open_consumer(
 
 
 class _Polling:
-    """The background, which a cancellation of the user's block does not end."""
+    """Runs the network task shielded from a cancellation of the user's block."""
 
     def __init__(self, background: NetworkTask) -> None:
         self._background = background
@@ -103,7 +103,7 @@ class _Polling:
 
 
 class _Parts:
-    """A consumer and what it is made of."""
+    """Builds a consumer and what it is made of."""
 
     def __init__(
         self,
@@ -197,10 +197,10 @@ class _Parts:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Work in the background until the block ends, and close then."""
+        """Run the background tasks until the block ends, then close."""
         with raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
-                # A cancelled block leaves its group, too; until then answers have to be read.
+                # A cancelled block leaves its group, too: until then responses have to be read.
                 polling = _Polling(self._background)
                 nursery.start_soon(polling.run)
                 if self._coordinator is not None:
@@ -221,12 +221,12 @@ class _Parts:
 
     @property
     def _cancelled_close_seconds(self) -> float:
-        """How long :meth:`_close` may take when the end is not normal, callbacks and farewell."""
+        """The limit for :meth:`_close` after an error or cancellation: callbacks and LeaveGroup."""
         group = self._settings.group
         return 0.0 if group is None else 2 * group.cancelled_close_seconds_max
 
     async def _close(self, *, is_normal: bool) -> None:
-        """Leave the group, also if the end is cancelled before it has begun."""
+        """Leave the group, even if the end is cancelled before it has begun."""
         if self._coordinator is None:
             await trio.lowlevel.checkpoint()
         else:

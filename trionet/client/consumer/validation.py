@@ -1,7 +1,7 @@
-"""Asks new leaders whether they have what was read before: a log may have been cut (KIP-320).
+"""Validates positions with new leaders, whose log may have been truncated (KIP-320).
 
 (Kafka: OffsetsForLeaderEpochClient, SubscriptionState.maybeCompleteValidation.) Nothing here waits.
-Whoever polls the client calls :meth:`PositionValidator.send` between two polls.
+The network task calls :meth:`PositionValidator.send` between two polls.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from .subscription_state import SubscriptionState
 
 logger = logging.getLogger("trionet.client.consumer")
 
-#: Before it a consumer would have needed rights on the whole cluster.
+#: Older versions require permissions on the whole cluster.
 VERSION_MIN = 3
 _UNDEFINED = -1
 _CONSUMER = -1
 
 
 class _InFlight(NamedTuple):
-    """A partition when its leader was in_flight."""
+    """A partition as it was when the request was sent."""
 
     state: PartitionState
     jumps: int
@@ -48,13 +48,13 @@ class _InFlight(NamedTuple):
 
 
 class PositionValidator:
-    """See the module.
+    """Asks new leaders whether they have the records that were read.
 
     Args:
-        client: sends.
-        subscriptions: whose positions are validated.
-        errors: what the user has to be told.
-        requests: what asks leaders.
+        client: sends the requests.
+        subscriptions: the assigned partitions.
+        errors: collects errors for the user's next call.
+        requests: finds leaders and handles their responses.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class PositionValidator:
         self._requests = requests
 
     def send(self, now: float) -> float:
-        """Ask what is to be in_flight; seconds until this has to be called again."""
+        """Send requests for positions to validate. Returns the seconds until this is due again."""
         due = [
             each
             for each in self._subscriptions.to_validate(now)
@@ -87,7 +87,7 @@ class PositionValidator:
         if versions is not None and VERSION_MIN not in versions.versions(
             api_keys.OFFSET_FOR_LEADER_EPOCH
         ):
-            for each in in_flight.values():  # nobody can tell
+            for each in in_flight.values():  # the node is too old to check it
                 each.state.validated(each.leader_epoch)
             return
         topics: dict[str, OffsetForLeaderTopic] = {}
@@ -116,7 +116,7 @@ class PositionValidator:
         epoch = leader_epoch(self._client.metadata.cluster, name)
         return _InFlight(state, state.jumps, position, epoch)
 
-    # Answers.
+    # Responses.
 
     def _handle_response(
         self, in_flight: dict[TopicPartition, _InFlight], response: ClientResponse
@@ -126,7 +126,7 @@ class PositionValidator:
     def _compare(
         self, name: TopicPartition, in_flight: _InFlight, partition: EpochEndOffset
     ) -> None:
-        """Look whether the log goes as far in the position's epoch as was read of it."""
+        """Check whether the log extends in the position's epoch as far as it was read."""
         position = in_flight.position
         is_unknown = _UNDEFINED in {partition.end_offset, partition.leader_epoch}
         if not is_unknown and partition.end_offset >= position.offset:
@@ -137,11 +137,11 @@ class PositionValidator:
             divergent = None if is_unknown else partition.end_offset
             self._errors.add_partition(name, in_flight.state, _truncated(name, position, divergent))
         elif is_unknown:
-            logger.warning("%s has nothing of epoch %d any more", name, position.epoch)
+            logger.warning("%s has no records of epoch %d any more", name, position.epoch)
             self._subscriptions.request_reset(name)
         else:
             logger.warning(
-                "%s was cut: going on at offset %d, not %d",
+                "%s was truncated: continuing at offset %d instead of %d",
                 name,
                 partition.end_offset,
                 position.offset,
@@ -165,8 +165,8 @@ def _truncated(
 ) -> LogTruncationError:
     where = "" if divergent_offset is None else f" at offset {divergent_offset}"
     return LogTruncationError(
-        f"{name} was cut{where}, behind what was read up to offset {position.offset}, "
-        "and auto.offset.reset is none; seek() to where to go on",
+        f"{name} was truncated{where} after it was read up to offset {position.offset}, and"
+        " auto.offset.reset is none; seek() to where to continue",
         *name,
         position.offset,
         divergent_offset,

@@ -1,4 +1,4 @@
-"""What a user wants to be told of rebalances (Kafka: ConsumerRebalanceListener)."""
+"""The user's rebalance callbacks (Kafka: ConsumerRebalanceListener)."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import trio
 from ...topic_partition import TopicPartition
 
 RebalanceCallback: TypeAlias = Callable[[list[TopicPartition]], Awaitable[None] | None]
-"""Told of partitions, in the order of their names; plain or async."""
+"""Called with partitions, sorted; plain or async."""
 
 
 @attrs.frozen(kw_only=True)
 class RebalanceCallbacks:
-    """What is called in a rebalance, in the task that asks for records, before any is handed out.
+    """The callbacks of a rebalance, called in the task that reads records before any is handed out.
 
-    Whatever they raise is raised by that call for a record; the rebalance goes on with the next
-    one. A callback that is cancelled is called once more with the same partitions.
+    An error that they raise is raised by that call for a record; the rebalance continues with the
+    next one. A callback that is cancelled is called again with the same partitions.
 
     Attributes:
-        assigned: partitions were added.
-        revoked: partitions are to be given up; they are still this member's, and offsets may be
-            committed.
-        lost: partitions are another member's by now, since this one was thrown out of the group;
-            ``revoked`` is called without.
+        assigned: called with partitions that were added.
+        revoked: called with partitions that are about to be given up; they still belong to this
+            member, and their offsets may be committed.
+        lost: called with partitions that may belong to another member already, since this one was
+            removed from the group; ``revoked`` is called without it.
     """
 
     assigned: RebalanceCallback | None = None
@@ -35,7 +35,7 @@ class RebalanceCallbacks:
     lost: RebalanceCallback | None = None
 
     async def call_assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        """Call ``assigned``, even for nothing, as Kafka does: the rebalance is over."""
+        """Call ``assigned``, even without partitions, as Kafka does: the rebalance is over."""
         await _call(self.assigned, partitions)
 
     async def call_revoked(self, partitions: Iterable[TopicPartition]) -> None:

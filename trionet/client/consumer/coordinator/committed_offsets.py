@@ -1,4 +1,4 @@
-"""Keeps a group's offsets at its coordinator, and reads them (OffsetCommit, OffsetFetch)."""
+"""Commits a group's offsets to its coordinator, and fetches them (OffsetCommit, OffsetFetch)."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def _never(_: TopicPartition) -> bool:
 
 
 class CommittedOffsets:
-    """See the module.
+    """The offsets of a group at its coordinator.
 
     Args:
-        finder: knows the coordinator.
-        member: commits are made in its generation.
+        finder: finds the coordinator and sends requests to it.
+        member: its generation is used for commits.
         settings: of the group.
-        rng: what blurs waits.
-        hooks: see what was committed.
+        rng: jitters backoffs.
+        hooks: called with committed offsets.
     """
 
     def __init__(
@@ -78,20 +78,20 @@ class CommittedOffsets:
         *,
         is_gone: Callable[[TopicPartition], bool] = _never,
     ) -> None:
-        """Commit, and try again after what passes; to be called once at a time.
+        """Commit, and retry after transient errors; one call at a time.
 
         Args:
             offsets: by partition.
-            generation: see :meth:`generation`; in a later one partitions may have been another's
-                meanwhile, and nothing is committed.
-            is_gone: whether a partition is there no more, and its offset of no use to anybody.
+            generation: see :meth:`generation`; once it has changed, partitions may have belonged to
+                another member, and nothing is committed.
+            is_gone: whether a partition no longer exists, so that its offset is of no use.
 
         Raises:
-            CommitFailedError: this consumer is not in the group's generation any more.
+            CommitFailedError: this consumer is no longer in the group's generation.
             RebalanceInProgressError: the group is rebalancing.
-            FencedInstanceIdError: another one has this consumer's instance id.
-            ApiError: a partition, or the whole, was refused.
-            DisconnectedError: no coordinator answered within ``default.api.timeout.ms``.
+            FencedInstanceIdError: another consumer uses the same instance id.
+            ApiError: the offset of a partition, or the request, was rejected.
+            DisconnectedError: no coordinator responded within ``default.api.timeout.ms``.
 
         Cancellation: the offsets may have been committed.
         """
@@ -125,7 +125,7 @@ class CommittedOffsets:
         """The generation to commit in.
 
         Args:
-            as_member: the partitions were given by the group, and its generation has to be right.
+            as_member: the partitions were assigned by the group, which checks the generation.
 
         Raises:
             RebalanceInProgressError, CommitFailedError: there is none.
@@ -153,7 +153,7 @@ class CommittedOffsets:
             error_codes.FENCED_INSTANCE_ID,
         }:
             if member.generation != sent_as:
-                # Refused as a former self: the present one may do better.
+                # Rejected for an older generation: the current one may succeed.
                 is_joining = member.state is MemberState.PREPARING_REBALANCE
                 return self._in_rebalance() if is_joining else self._commit_failed()
             if code == error_codes.FENCED_INSTANCE_ID:
@@ -167,29 +167,30 @@ class CommittedOffsets:
 
     def _commit_failed(self) -> CommitFailedError:
         return CommitFailedError(
-            f"group {self._settings.group_id}: nothing was committed, because this consumer is not"
-            " a member at present, and its partitions may be another's. Either it was away for"
-            " longer than session.timeout.ms, or longer than max.poll.interval.ms passed between"
-            " two requests for a record: raise that, or do less for each record"
+            f"group {self._settings.group_id}: nothing was committed, because this consumer is"
+            " not a member of the group at present, and its partitions may be assigned to another"
+            " one. Either it sent no heartbeat for session.timeout.ms, or more than"
+            " max.poll.interval.ms passed between two requests for a record: raise that limit, or"
+            " do less work per record"
         )
 
     def _in_rebalance(self) -> RebalanceInProgressError:
         return RebalanceInProgressError(
-            f"group {self._settings.group_id}: nothing was committed, because the group is dividing"
-            " its partitions anew. Ask for the next record, and then commit again"
+            f"group {self._settings.group_id}: nothing was committed, because the group is"
+            " rebalancing. Request the next record, then commit again"
         )
 
     async def fetch(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """What the group has committed last.
+        """The last committed offsets of the group.
 
         Returns:
-            None for a partition of which nothing is committed.
+            None for a partition without a committed offset.
 
         Raises:
-            ApiError: a partition, or the whole, was refused.
-            DisconnectedError: no coordinator answered within ``default.api.timeout.ms``.
+            ApiError: a partition, or the request, was rejected.
+            DisconnectedError: no coordinator responded within ``default.api.timeout.ms``.
         """
         wanted = sorted(partitions)
         return await self._until_settled(lambda: self.fetch_once(wanted))
@@ -197,7 +198,7 @@ class CommittedOffsets:
     async def fetch_once(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """The same without trying again after what passes."""
+        """Fetch without retries."""
         partitions = sorted(partitions)
         response = await self._finder.request(
             OffsetFetchRequest,
@@ -213,7 +214,7 @@ class CommittedOffsets:
         return {each: offsets.get(each) for each in partitions}
 
     async def _until_settled(self, ask: Callable[[], Awaitable[T]]) -> T:
-        """Ask until there is an answer that stays, or ``default.api.timeout.ms`` is over."""
+        """Retry transient errors until ``default.api.timeout.ms`` has passed."""
         failures = 0
         last: TrionetError | None = None
         with trio.move_on_after(self._settings.api_seconds_max):

@@ -1,4 +1,4 @@
-"""Where a group's coordinator is (Kafka: AbstractCoordinator.lookupCoordinator)."""
+"""Finds a group's coordinator (Kafka: AbstractCoordinator.lookupCoordinator)."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ _KEY_TYPE_GROUP: Final = 0
 _MANY_KEYS_VERSION: Final = 4
 
 Body = Callable[[int], Message]
-"""A request as a version of its API wants it."""
+"""Builds a request for a version of its API."""
 
 
 class CoordinatorFinder:
-    """Knows the coordinator of one group, and asks it.
+    """Finds the coordinator of one group, and sends requests to it.
 
     Args:
-        client: somebody polls it.
+        client: polled by the network task.
         settings: of the group.
-        rng: what blurs waits.
+        rng: jitters backoffs.
 
     Attributes:
-        node: the coordinator, as far as that is known.
+        node: the coordinator; None if it is not known.
     """
 
     def __init__(self, client: KafkaClient, settings: GroupSettings, rng: random.Random) -> None:
@@ -56,11 +56,11 @@ class CoordinatorFinder:
         return self._client.connection_problem()
 
     async def find(self) -> Node:
-        """The coordinator; looked for until it is found.
+        """The coordinator; retries until it is found.
 
         Raises:
             ApiError: this client may not use the group.
-            AuthenticationError: it is not let in anywhere.
+            AuthenticationError: every node rejected the client's credentials.
             trio.ClosedResourceError: the client is closed.
         """
         async with self._finding:
@@ -102,17 +102,17 @@ class CoordinatorFinder:
         version_max: int | None = None,
         seconds_max: float | None = None,
     ) -> Any:
-        """Ask the coordinator, when it is found.
+        """Send a request to the coordinator, once it is found, and wait for the response.
 
         Args:
             request: the class of the request.
-            body: makes it.
-            version_max: the newest version that can carry it; None for all.
-            seconds_max: how long the answer may take, in place of ``request.timeout.ms``.
+            body: builds it.
+            version_max: the newest version that can carry it; None for any.
+            seconds_max: the limit for the response, in place of ``request.timeout.ms``.
 
         Raises:
-            DisconnectedError: there was no answer; the coordinator is not known any more.
-            UnsupportedVersionError: it does not serve that.
+            DisconnectedError: there was no response; the coordinator has to be found again.
+            UnsupportedVersionError: the coordinator does not support the request.
             ApiError, AuthenticationError, trio.ClosedResourceError: as :meth:`find`.
         """
         node = self.node or await self.find()
@@ -141,14 +141,14 @@ class CoordinatorFinder:
         return await response.wait()
 
     def forget(self, node: Node | None, reason: str) -> None:
-        """This node is not the coordinator, or cannot be reached: look for it anew."""
+        """Forget the coordinator if it is this node: it has moved, or cannot be reached."""
         if node is None or node is not self.node:
             return
-        LOGGER.info("group %s: coordinator %s is lost: %s", self._settings.group_id, node, reason)
+        LOGGER.info("group %s: lost coordinator %s: %s", self._settings.group_id, node, reason)
         self.node = None
         self._client.disconnect(node)
 
     def drop_connection(self) -> None:
-        """End the connection to the coordinator, and what waits in it; the node stays known."""
+        """Close the connection to the coordinator, with its requests in flight."""
         if self.node is not None:
             self._client.disconnect(self.node)

@@ -1,4 +1,4 @@
-"""Who a consumer is to its group (Kafka: ConsumerGroupMetadata)."""
+"""The identity of a consumer in its group (Kafka: ConsumerGroupMetadata)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 
 class GroupMetadata(NamedTuple):
-    """Who a consumer is to its group.
+    """The identity of a consumer in its group.
 
     Attributes:
         group_id: the group.
-        generation: counts its rebalances; -1 outside the group.
-        member_id: the id that the coordinator gave; empty outside the group.
+        generation: of the group, counts its rebalances; -1 outside the group.
+        member_id: assigned by the coordinator; empty outside the group.
         instance_id: of a static member; None for others.
     """
 

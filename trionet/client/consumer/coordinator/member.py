@@ -1,7 +1,7 @@
-"""A member of a classic group: what it is, what it asks, and what the answers mean to it.
+"""A member of a classic group: its state, its requests, and what the responses mean.
 
-(Kafka: AbstractCoordinator, its MemberState and Generation.) Pure. An error that passes is a
-:class:`Verdict`; one that does not is raised.
+(Kafka: AbstractCoordinator, its MemberState and Generation.) Pure. A transient error is a
+:class:`Verdict`; others are raised.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from .settings import GroupSettings
 
 NO_GENERATION: Final = -1
 MULTIPLE_MEMBERS_VERSION: Final = 3
-"""Of LeaveGroup: from here on members are told by id and instance id (KIP-345)."""
+"""Of LeaveGroup: the first version with member ids and instance ids (KIP-345)."""
 
 _REASON_CHARACTERS_MAX: Final = 255  # KIP-800
 
 
 class Generation(NamedTuple):
-    """Who a member is to its group (Kafka: Generation).
+    """A member's identity in its group (Kafka: Generation).
 
     Attributes:
         id: counts the rebalances; -1 outside the group.
         member_id: empty before the first response.
-        protocol: the assignor that the group has agreed on.
+        protocol: the assignor that the group has chosen.
     """
 
     id: int = NO_GENERATION
@@ -50,42 +50,42 @@ class Generation(NamedTuple):
 
 
 class MemberState(enum.Enum):
-    """How far a member is (Kafka: MemberState)."""
+    """The state of a member (Kafka: MemberState)."""
 
     UNJOINED = "unjoined"
     PREPARING_REBALANCE = "preparing rebalance"
-    """It has asked to join, and waits for the others."""
+    """It has sent JoinGroup, and waits for the other members."""
     COMPLETING_REBALANCE = "completing rebalance"
-    """It is in, and waits for its assignment."""
+    """It has joined, and waits for its assignment."""
     STABLE = "stable"
 
 
 class Verdict(enum.Enum):
-    """What an answer means for what was asked."""
+    """What a response means for its request."""
 
     DONE = "done"
     RETRY_NOW = "retry now"
-    """Ask anew, now."""
+    """Send the request again at once."""
     RETRY_LATER = "retry later"
-    """Ask anew after a wait."""
+    """Send the request again after a backoff."""
     FIND_COORDINATOR = "find the coordinator"
-    """This broker is not the coordinator: find it, and ask anew after a wait."""
+    """This broker is not the coordinator: find it, and retry after a backoff."""
 
 
 _COORDINATOR_MOVED: Final = {error_codes.COORDINATOR_NOT_AVAILABLE, error_codes.NOT_COORDINATOR}
 
 
 class ClassicMember:
-    """See the module.
+    """The membership of one consumer in a classic group.
 
     Args:
         settings: of the group.
 
     Attributes:
-        state: how far it is.
-        generation: who it is to the group.
-        assignment: what the group gave it in this generation, as its leader wrote it.
-        rejoin_reason: why it has to join anew; None if it has not.
+        state: of the member.
+        generation: its identity in the group.
+        assignment: its assignment in this generation, as the leader encoded it.
+        rejoin_reason: why it has to rejoin; None if it has not.
     """
 
     def __init__(self, settings: GroupSettings) -> None:
@@ -97,30 +97,30 @@ class ClassicMember:
 
     @property
     def is_static(self) -> bool:
-        """It keeps its partitions when it goes, until its session ends (KIP-345)."""
+        """Whether it keeps its partitions when it leaves, until its session ends (KIP-345)."""
         return self._settings.instance_id is not None
 
     @property
     def is_stable(self) -> bool:
-        """It has its assignment, and may commit."""
+        """Whether it has its assignment, and may commit."""
         return self.state is MemberState.STABLE
 
     @property
     def has_lost_generation(self) -> bool:
-        """It is in no generation of the group: what it was assigned may be another's by now."""
+        """Whether it is in no generation: its partitions may belong to another member by now."""
         return self.generation.id == NO_GENERATION
 
     def request_rejoin(self, reason: str) -> None:
-        """Join anew, as soon as the user's side has given up what it must."""
+        """Rejoin as soon as the user's task has given up the partitions it has to."""
         self.rejoin_reason = reason
 
     # Joining.
 
     def join_request(self, protocols: Sequence[tuple[str, bytes]]) -> JoinGroupRequest:
-        """Asks to be let in, or for a new generation.
+        """Build a JoinGroup request.
 
         Args:
-            protocols: assignors by preference, and what this member tells them.
+            protocols: assignors by preference, and the member's metadata for each.
         """
         self.state = MemberState.PREPARING_REBALANCE
         return JoinGroupRequest(
@@ -138,10 +138,10 @@ class ClassicMember:
         )
 
     def joined(self, response: JoinGroupResponse) -> Verdict:
-        """What an answer says; with DONE the member is in a new generation.
+        """Handle the response to JoinGroup; with DONE the member is in a new generation.
 
         Raises:
-            ApiError, FencedInstanceIdError: it is not let in.
+            ApiError, FencedInstanceIdError: the join was rejected.
         """
         code = response.error_code
         if code == error_codes.NONE:
@@ -157,7 +157,7 @@ class ClassicMember:
         return self._refused(code)
 
     def sync_request(self, assignments: Mapping[str, bytes]) -> SyncGroupRequest:
-        """Asks for the assignment.
+        """Build a SyncGroup request.
 
         Args:
             assignments: of all members, if this one is the leader; else none.
@@ -176,10 +176,10 @@ class ClassicMember:
         )
 
     def synced(self, response: SyncGroupResponse) -> Verdict:
-        """What an answer says; with DONE the member has its assignment.
+        """Handle the response to SyncGroup; with DONE the member has its assignment.
 
         Raises:
-            ApiError, FencedInstanceIdError: it is not given any.
+            ApiError, FencedInstanceIdError: the request was rejected.
         """
         if response.error_code != error_codes.NONE:
             return self._refused(response.error_code)
@@ -196,11 +196,11 @@ class ClassicMember:
             raise self._inconsistent(f"members of type {protocol_type}")
 
     def _inconsistent(self, what: str) -> TrionetError:
-        self.reset("the group has others in it")
+        self.reset("the group has members of another type")
         return api_error(
             error_codes.INCONSISTENT_GROUP_PROTOCOL,
             f"group {self._settings.group_id}",
-            f"it has {what}, this member is of type {PROTOCOL_TYPE}",
+            f"it uses {what}, but this member is of type {PROTOCOL_TYPE}",
         )
 
     def _refused(self, code: int) -> Verdict:
@@ -223,7 +223,7 @@ class ClassicMember:
     # In the group.
 
     def heartbeat_request(self) -> HeartbeatRequest:
-        """Says that the member is there."""
+        """Build a Heartbeat request."""
         return HeartbeatRequest(
             group_id=self._settings.group_id,
             generation_id=self.generation.id,
@@ -232,15 +232,15 @@ class ClassicMember:
         )
 
     def heard(self, response: HeartbeatResponse, sent_as: Generation) -> Verdict:
-        """What the answer to a heartbeat says; DONE: the coordinator knows that we live.
+        """Handle the response to a heartbeat; DONE: the coordinator has noted it.
 
         Args:
             response: to :meth:`heartbeat_request`.
-            sent_as: the generation then; an answer to a former self changes nothing.
+            sent_as: the generation of the request; a response for an older one changes nothing.
 
         Raises:
-            ApiError: this member has no business in the group.
-            FencedInstanceIdError: another one has its instance id.
+            ApiError: this member is not allowed in the group.
+            FencedInstanceIdError: another consumer uses its instance id.
         """
         code = response.error_code
         if code == error_codes.NONE or self.generation != sent_as:
@@ -257,18 +257,18 @@ class ClassicMember:
         return Verdict.RETRY_LATER
 
     def dismissed(self, code: int) -> None:
-        """The coordinator does not have this member in its present generation."""
+        """Reset after the coordinator reported this member or its generation as unknown."""
         if code == error_codes.ILLEGAL_GENERATION:
             self.reset("the group has a newer generation", keeps_member_id=True)
         else:
             self.reset("the group does not know this member: its session may have ended")
 
     def leave_request(self, reason: str, version: int) -> LeaveGroupRequest:
-        """Says farewell.
+        """Build a LeaveGroup request.
 
         Args:
-            reason: why, for the broker's log (KIP-800).
-            version: of the API, which decides how members are told.
+            reason: for the broker's log (KIP-800).
+            version: of the API, which decides how members are named.
         """
         member_id = self.generation.member_id
         if version < MULTIPLE_MEMBERS_VERSION:
@@ -285,11 +285,11 @@ class ClassicMember:
         )
 
     def reset(self, reason: str, *, keeps_member_id: bool = False) -> None:
-        """Be out of the group, and wish to be in it again.
+        """Leave the generation, and request a rejoin.
 
         Args:
             reason: why.
-            keeps_member_id: the coordinator knows this member still, of an older generation.
+            keeps_member_id: whether the coordinator still knows the member id.
         """
         self.generation = Generation(
             NO_GENERATION, self.generation.member_id if keeps_member_id else ""
@@ -300,11 +300,11 @@ class ClassicMember:
 
 
 def raise_unless_passing(code: int, settings: GroupSettings) -> None:
-    """Raise what the user has to know.
+    """Raise an error that is not transient.
 
     Raises:
-        FencedInstanceIdError: another member has this one's instance id.
-        ApiError: any other refusal that trying again does not change.
+        FencedInstanceIdError: another consumer uses the same instance id.
+        ApiError: any other error for which retrying is useless.
     """
     if code == error_codes.FENCED_INSTANCE_ID:
         raise FencedInstanceIdError(settings.group_id, settings.instance_id or "")

@@ -1,4 +1,4 @@
-"""Keeps a consumer in its group: joins when the user's side is ready for it, and sends heartbeats.
+"""Keeps a consumer in its group: joins when the user's task is ready for it, and sends heartbeats.
 
 (Kafka: AbstractCoordinator and its HeartbeatThread.) One background task; what the user must take
 part in, such as giving up partitions, is done by :mod:`.consumer_coordinator` in the user's task.
@@ -27,27 +27,27 @@ from .settings import GroupSettings
 LOGGER: Final = logging.getLogger(__name__)
 
 JOIN_GROUP_LAPSE_SECONDS: Final = 5.0
-"""More than a rebalance may take: how long the answer to a JoinGroup is waited for (KAFKA-7610)."""
+"""How much longer than a rebalance may take to wait for the response to JoinGroup (KAFKA-7610)."""
 
 
 class Membership:
-    """See the module.
+    """Joins the group and sends heartbeats.
 
     Args:
-        finder: knows the coordinator.
-        member: what this consumer is to the group.
-        leader: what it does if the group makes it the leader.
+        finder: finds the coordinator and sends requests to it.
+        member: the state of the membership.
+        leader: computes the assignments if this member is the leader.
         settings: of the group.
-        rng: what blurs waits.
-        protocols: what to join with, when that is asked.
-        on_leading: told what this member is about to give itself, as its group's leader.
-        notify: called when there is something for the user's side to do.
+        rng: jitters backoffs.
+        protocols: returns what to put into JoinGroup.
+        on_leading: called with the assignment of this member when it is the leader.
+        notify: called when there is something to do in the user's task.
 
     Attributes:
-        poll_interval: how long ago the user asked for a record.
-        is_joining: a join is wanted, or under way.
-        joined: the generation whose assignment waits for the user's side; None if none does.
-        failure: what the user has to be told.
+        poll_interval: the time since the user requested a record.
+        is_joining: whether a join is due or in progress.
+        joined: the generation whose assignment waits for the user's task; None if none does.
+        failure: an error to be raised in the user's task.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Membership:
         self.failure: TrionetError | None = None
 
     def join(self) -> None:
-        """The user's side is ready: join the group."""
+        """Join the group: the user's task is ready."""
         self.is_joining = True
         changed, self._changed = self._changed, trio.Event()
         changed.set()
@@ -89,8 +89,8 @@ class Membership:
         """Keep the membership until cancelled.
 
         Raises:
-            FencedInstanceIdError: another one has this member's place for good; nothing that the
-                background does for the group has any sense then.
+            FencedInstanceIdError: another consumer has taken this member's place for good; nothing
+                else can be done for the group.
         """
         try:
             while True:
@@ -98,7 +98,7 @@ class Membership:
                     await self._keep()
         except FencedInstanceIdError:
             self.is_joining = False
-            self._member.reset("another member has this one's instance id")
+            self._member.reset("another consumer uses the same group.instance.id")
             raise
 
     async def _keep(self) -> None:
@@ -113,7 +113,7 @@ class Membership:
     # Joining.
 
     async def _join(self) -> None:
-        """Join until it works, or cannot work."""
+        """Join until it succeeds, or cannot succeed."""
         await trio.lowlevel.checkpoint_if_cancelled()
         self.joined = None
         try:
@@ -129,10 +129,10 @@ class Membership:
         self._notify()
 
     async def _join_keeping_state(self) -> bool:
-        """Try until the member is in; False if the group has thrown it out meanwhile.
+        """Retry until the member has joined; False if it was removed from the group meanwhile.
 
-        Then the user's side has to give up as lost what a cooperative member keeps while it joins,
-        before it may come in anew (Kafka: resetStateAndRejoin).
+        In that case the user's task first has to give up as lost what a cooperative member keeps
+        while it joins (Kafka: resetStateAndRejoin).
         """
         had_generation = not self._member.has_lost_generation
         failures = 0
@@ -140,7 +140,7 @@ class Membership:
             if had_generation and self._member.has_lost_generation:
                 return False
             if verdict is Verdict.FIND_COORDINATOR:
-                self._finder.forget(self._finder.node, "it does not coordinate the group")
+                self._finder.forget(self._finder.node, "it is not the coordinator")
             if verdict is not Verdict.RETRY_NOW:
                 failures += 1
                 await trio.sleep(self._settings.retry.seconds(failures, self._rng))
@@ -187,7 +187,7 @@ class Membership:
     # Staying.
 
     async def _stay(self) -> None:
-        """Wait for what is due first, or do it."""
+        """Do what is due, or wait for it."""
         now = trio.current_time()
         if self.poll_interval.left(now) <= 0:
             await self._leave_slow_user(now)
@@ -219,7 +219,7 @@ class Membership:
             self._notify()
             verdict = Verdict.RETRY_LATER
         if verdict is Verdict.FIND_COORDINATOR:
-            self._finder.forget(self._finder.node, "it does not coordinate the group")
+            self._finder.forget(self._finder.node, "it is not the coordinator")
         now = trio.current_time()
         if verdict is Verdict.DONE:
             self._failures = 0
@@ -233,15 +233,15 @@ class Membership:
             self._notify()
 
     async def _leave_slow_user(self, now: float) -> None:
-        """Give up the partitions of a user who does not ask for records, as others might.
+        """Leave because the user does not request records, so that others get the partitions.
 
-        A static member says nothing, and keeps them until its session ends (Kafka:
+        A static member sends nothing, and keeps them until its session ends (Kafka:
         handlePollTimeoutExpiry).
         """
         await trio.lowlevel.checkpoint()
         LOGGER.warning(
-            "group %s: this consumer leaves, because %.1f s have passed since its last request for"
-            " a record, and max.poll.interval.ms is %.0f. Raise that, or do less for each record",
+            "group %s: leaving, because %.1f s have passed since the last request for a record, and"
+            " max.poll.interval.ms is %.0f. Raise that limit, or do less work per record",
             self._settings.group_id,
             now - self.poll_interval.asked_at,
             self._settings.poll_seconds_max * 1000,
@@ -255,9 +255,9 @@ class Membership:
     # Leaving.
 
     async def leave(self, reason: str) -> None:
-        """Be in the group no more, until :meth:`join`; a static member says nothing (KIP-345).
+        """Leave the group until :meth:`join`; a static member sends nothing (KIP-345).
 
-        Nothing is looked for or tried again: if the coordinator cannot be told, it will notice.
+        There are no retries: if the coordinator cannot be reached, the session will time out.
         """
         await trio.lowlevel.checkpoint()
         was_joining = self.is_joining
@@ -267,8 +267,8 @@ class Membership:
         try:
             if not self._member.is_static:
                 if was_joining:
-                    # The broker answers one request of a connection after the other, and holds a
-                    # JoinGroup for as long as a rebalance takes.
+                    # A broker handles the requests of a connection one after the other, and a
+                    # JoinGroup waits there for as long as a rebalance takes.
                     self._finder.drop_connection()
                 await self._send_leave(reason)
         finally:
@@ -283,4 +283,4 @@ class Membership:
                 LeaveGroupRequest, lambda version: self._member.leave_request(reason, version)
             )
         except TrionetError as error:
-            LOGGER.info("group %s: could not say farewell: %s", self._settings.group_id, error)
+            LOGGER.info("group %s: could not send LeaveGroup: %s", self._settings.group_id, error)

@@ -1,7 +1,9 @@
-"""Tells the user of a rebalance, one callback at a time, and only once of what is given up.
+"""Calls the user's rebalance callbacks, one at a time, and only once for a revoked partition.
 
 (Kafka: ConsumerRebalanceListenerInvoker.) Kafka's consumer belongs to one thread. Here one task may
-ask for records while another unsubscribes, or ends the block.
+read records while another unsubscribes or ends the block, and a callback may call the consumer. So
+callbacks take turns, except inside a callback, which would wait for itself; and a partition that
+was reported as given up is not reported again, unless its callback was cancelled.
 """
 
 from __future__ import annotations
@@ -18,18 +20,18 @@ from ..partition_state import PartitionState
 from ..subscription_state import SubscriptionState
 from .callbacks import RebalanceCallbacks
 
-#: The callbacks, of all consumers, that a task runs; those that it begins meanwhile have them, too.
+#: The running callbacks, of all consumers, in this task; child tasks inherit them.
 _RUNNING: Final[ContextVar[frozenset[object]]] = ContextVar("_RUNNING", default=frozenset())
 
 
 class RebalanceListenerInvoker:
-    """See the module.
+    """Calls the callbacks of one consumer.
 
     Args:
-        subscription: what is given up is assigned in it until it is taken out.
+        subscription: partitions that are given up stay assigned until it is changed.
 
     Attributes:
-        callbacks: what the user wants to be told.
+        callbacks: the user's callbacks.
     """
 
     def __init__(self, subscription: SubscriptionState) -> None:
@@ -40,21 +42,21 @@ class RebalanceListenerInvoker:
         self.callbacks = RebalanceCallbacks()
 
     async def assigned(self, partitions: Iterable[TopicPartition]) -> None:
-        """Tell of partitions that were added; waits for a callback that runs in another task."""
+        """Report added partitions; waits for a callback that runs in another task."""
         async with self._calling():
             await self.callbacks.call_assigned(partitions)
 
     async def given_up(self, partitions: frozenset[TopicPartition], *, are_lost: bool) -> None:
-        """Tell of partitions that are given up, except those that the user was told of.
+        """Report partitions that are given up, except those already reported.
 
-        Cancellation: what was not told to the end is told again by the next call.
+        Cancellation: the next call reports the partitions of a cancelled callback again.
         """
         async with self._calling():
             await self._call_given_up(partitions, are_lost)
 
     @asynccontextmanager
     async def _calling(self) -> AsyncIterator[None]:
-        """Wait for a callback that runs, but not in what it does itself: it waits for that."""
+        """Wait for a running callback, unless within it, where that would be a deadlock."""
         if self._running in _RUNNING.get():
             yield
             return
@@ -68,7 +70,7 @@ class RebalanceListenerInvoker:
                 self._running = None
 
     async def _call_given_up(self, partitions: frozenset[TopicPartition], are_lost: bool) -> None:
-        # A partition that comes back has another state.
+        # A partition that is assigned again has a new state, and is reported again.
         states = self._subscription.partitions
         new = {
             each: states[each]
@@ -84,7 +86,7 @@ class RebalanceListenerInvoker:
             await call(new)
         except Exception:
             raise
-        except BaseException:  # boundary: a cancelled callback, which is called once more
+        except BaseException:  # boundary: a cancelled callback, which is called again
             for each in new:
                 self._given_up.pop(each, None)
             raise

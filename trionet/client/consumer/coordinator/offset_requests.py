@@ -1,4 +1,4 @@
-"""OffsetCommit and OffsetFetch: what is asked, and what the answers say. Pure."""
+"""The requests and responses of OffsetCommit and OffsetFetch. Pure."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from .member import Generation
 from .settings import GroupSettings
 
 NAMES_VERSION_MAX: Final = 9
-"""Of both APIs: the newest version that knows topics by their names. Offsets are committed for a
-name, so that they can be for topics whose ids this client was never told."""
+"""Of both APIs: the newest version with topic names. Offsets are committed by name, so that topics
+whose ids this client does not know can be committed, too."""
 
 _GROUPS_VERSION: Final = 8  # of OffsetFetch: from here on for several groups
 _STABLE_VERSION: Final = 7  # of OffsetFetch: KIP-447
@@ -47,7 +47,7 @@ _ABOUT_GROUP: Final = frozenset(
         error_codes.REBALANCE_IN_PROGRESS,
     }
 )
-"""What a coordinator says of the group, though it says it of each partition."""
+"""Errors that concern the group, although the coordinator returns them for each partition."""
 
 
 def commit_request(
@@ -55,7 +55,7 @@ def commit_request(
     generation: Generation,
     offsets: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> OffsetCommitRequest:
-    """Asks for offsets to be kept."""
+    """Build an OffsetCommit request."""
     return OffsetCommitRequest(
         group_id=settings.group_id,
         generation_id_or_member_epoch=generation.id,
@@ -83,9 +83,9 @@ def _partition(number: int, offset: OffsetAndMetadata) -> OffsetCommitRequestPar
 
 
 def refusal(response: OffsetCommitResponse) -> tuple[int, str] | None:
-    """The first error of an answer to a commit, and what it is about; None if there is none.
+    """The first error in a response to a commit, and what it is about; None if there is none.
 
-    One about the group comes before one about a partition.
+    An error of the group comes before one of a partition.
     """
     found = [
         (each.error_code, str(TopicPartition(topic.name, each.partition_index)))
@@ -99,7 +99,7 @@ def refusal(response: OffsetCommitResponse) -> tuple[int, str] | None:
 def fetch_request(
     settings: GroupSettings, partitions: Iterable[TopicPartition], version: int
 ) -> OffsetFetchRequest:
-    """Asks for committed offsets, and to wait for open transactions that change them (KIP-447)."""
+    """Build an OffsetFetch request that waits for open transactions (KIP-447)."""
     wanted = by_topic(partitions).items()
     if version >= _GROUPS_VERSION:
         topics = [OffsetFetchRequestTopics(name=t, partition_indexes=p) for t, p in wanted]
@@ -118,7 +118,7 @@ def fetched(
     """Committed offsets, None where there is none, and the errors of single partitions.
 
     Raises:
-        ApiError: the whole was refused.
+        ApiError: the request was rejected.
     """
     group = response.groups[0] if response.groups else response
     if group.error_code:
