@@ -132,7 +132,7 @@ def test_what_is_before_a_batch_of_an_impossible_length_is_handed_out() -> None:
 
     assert [0, 1, 2] == offsets(fetch)
     assert 3 == fetch.end.offset
-    with pytest.raises(CorruptRecordError, match="at offset 3 cannot be read"):
+    with pytest.raises(CorruptRecordError, match=r"cannot read .* at offset 3"):
         fetched(bytes(broken), 3)
 
 
@@ -153,7 +153,7 @@ def test_a_header_of_impossible_numbers_is_an_error_where_nothing_is_checked(
     chunk = fetch.next_chunk(ANY)
     assert chunk is not None
     assert 3 == chunk.count
-    with pytest.raises(CorruptRecordError, match="at offset 3 cannot be read"):
+    with pytest.raises(CorruptRecordError, match=r"cannot read .* at offset 3"):
         fetch.next_chunk(ANY)
     assert fetch.end.offset < 2**63
 
@@ -296,14 +296,14 @@ def test_answer_without_one_whole_batch_is_an_error(spoil: Callable[[bytes], byt
 def test_records_that_do_not_decode_are_an_error() -> None:
     records = flip(sent(0, 1), 61)  # the size of the record
     fetch = fetched(records, settings=FetchSettings(checks_crcs=False))
-    with pytest.raises(CorruptRecordError, match="cannot be read"):
+    with pytest.raises(CorruptRecordError, match="cannot read"):
         fetch.next_chunk(ANY)
 
 
 def test_old_formats_are_refused_in_plain_words() -> None:
     message = encode_message_set([(0, 1, None, b"x" * 100, ())], magic=1)
     fetch = fetched(message)
-    with pytest.raises(CorruptRecordError, match=r"format 1, before Kafka 0\.11"):
+    with pytest.raises(CorruptRecordError, match=r"format 1 \(before Kafka 0\.11"):
         fetch.next_chunk(ANY)
 
 

@@ -137,7 +137,9 @@ async def test_with_none_an_offset_that_is_not_there_is_an_error() -> None:
     async with reading(attrs.evolve(FROM_START, reset=NONE)) as (consumer, writer, _):
         await append(writer, b"a")
         consumer.seek(T0, 1000)
-        with pytest.raises(OffsetOutOfRangeError, match="no offset 1000") as caught:
+        with pytest.raises(
+            OffsetOutOfRangeError, match=r"offset 1000 of .* is out of range"
+        ) as caught:
             await anext(consumer)
         assert ("t", 0, 1000) == (
             caught.value.topic,
@@ -319,7 +321,7 @@ async def test_questions_that_nobody_can_answer_end_in_time() -> None:
 async def test_who_reads_nothing_is_told() -> None:
     async with reading() as (consumer, _, _):
         await consumer.unsubscribe()
-        with pytest.raises(ValueError, match=r"reads nothing; subscribe\(\) or assign\(\)"):
+        with pytest.raises(ValueError, match=r"nothing to read: call subscribe\(\) or assign\(\)"):
             await anext(consumer)
 
 

@@ -97,7 +97,7 @@ async def test_with_none_a_log_that_was_cut_is_an_error(
     logs.leader = 1, 2
     async with reading(network, logs, NONE) as consumer:
         consumer.seek(T0, 3, leader_epoch=1)
-        with pytest.raises(LogTruncationError, match="cut at offset 1") as caught:
+        with pytest.raises(LogTruncationError, match="truncated at offset 1") as caught:
             await anext(consumer)
         assert (3, 1) == (caught.value.offset, caught.value.divergent_offset)
         consumer.seek(T0, 1)

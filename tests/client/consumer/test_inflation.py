@@ -115,7 +115,7 @@ async def test_a_large_batch_that_is_corrupt_is_told_of() -> None:
     fetch = CompletedFetch(T0, state, FetchPosition(0), view, (), unchecked)
 
     for _ in range(2):
-        with pytest.raises(CorruptRecordError, match="t-0 at offset 1 cannot be read"):
+        with pytest.raises(CorruptRecordError, match="cannot read t-0 at offset 1"):
             await values(fetch)
     assert len(bad) == fetch.size
 

@@ -75,9 +75,9 @@ async def test_batch_that_is_too_large_is_an_error_that_says_what_to_set(
         assert len(LARGE) < error.size < len(LARGE) + 512
         assert isinstance(error.__cause__, ResponseTooLargeError)
         assert (
-            f"t-0 cannot be read at offset 1: the response with its next record batch has"
-            f" {error.size} bytes, more than receive.message.max.bytes = 10000 of this consumer"
-            f" allows; set it to {error.size} or more, or seek() past the batch"
+            "cannot read t-0 at offset 1: the response with its next record batch has"
+            f" {error.size} bytes, more than receive.message.max.bytes = 10000; set"
+            f" receive.message.max.bytes to {error.size} or more, or seek() past the batch"
         ) == str(error)
 
 

@@ -52,7 +52,7 @@ def test_topics_patterns_and_own_choice_exclude_each_other(
     subscriptions.assign([A0])
     with pytest.raises(ValueError, match=r"unsubscribe\(\)"):
         subscriptions.subscribe(["a"])
-    with pytest.raises(ValueError, match="topics are subscribed to"):
+    with pytest.raises(ValueError, match="only to a subscribed consumer"):
         subscriptions.assign_from_group([A0])
 
 

@@ -26,7 +26,7 @@ def test_more_than_there_is_can_never_be_had() -> None:
     """B2: that is an error, not a wait."""
     pool = BufferPool(1024)
 
-    with pytest.raises(ValueError, match=r"1025 bytes are more than buffer\.memory has \(1024\)"):
+    with pytest.raises(ValueError, match=r"1025 bytes exceed buffer\.memory \(1024\)"):
         pool.take(1025)
     assert pool.take(1024)
     assert not pool.take(1)

@@ -193,11 +193,11 @@ def test_a_record_that_is_too_large_says_so() -> None:
 
 
 def test_columns_are_of_one_length() -> None:
-    with pytest.raises(ValueError, match="there are 2 values, but 1 keys; columns are of one"):
+    with pytest.raises(ValueError, match="keys has 1 entries, but values has 2; all columns"):
         RecordColumns([b"a", b"b"], [b"k"], 1000, None)
-    with pytest.raises(ValueError, match="but 3 timestamps"):
+    with pytest.raises(ValueError, match="timestamps has 3 entries"):
         RecordColumns([b"a", b"b"], None, [1, 2, 3], None)
-    with pytest.raises(ValueError, match="but 0 headers"):
+    with pytest.raises(ValueError, match="headers has 0 entries"):
         RecordColumns([b"a", b"b"], None, 1000, [])
 
 
@@ -208,11 +208,11 @@ def test_columns_are_looked_at_before_they_are_sent() -> None:
     given = RecordColumns(odd, None, 1000, None)  # type: ignore[arg-type]
 
     given.check(0, 1)
-    with pytest.raises(TypeError, match=r"value 1 is str, not bytes or None; .*\.encode\(\)"):
+    with pytest.raises(TypeError, match=r"value 1 must be bytes or None, not str; .*\.encode\(\)"):
         given.check(0, 3)
-    with pytest.raises(TypeError, match=r"value 2 is int, not bytes or None$"):
+    with pytest.raises(TypeError, match=r"value 2 must be bytes or None, not int$"):
         given.check(2, 3)
-    with pytest.raises(TypeError, match="key 1 is str"):
+    with pytest.raises(TypeError, match=r"key 1 must be .* not str"):
         RecordColumns([b"a", b"b"], odd[:2], 1000, None).check(0, 2)  # type: ignore[arg-type]
 
 

@@ -199,7 +199,7 @@ def test_a_delivery_says_what_it_is() -> None:
     records = accumulator(ONE)
     delivery = append(records)
 
-    assert f"<Delivery to {T0}, under way>" == repr(delivery)
+    assert f"<Delivery to {T0}, pending>" == repr(delivery)
 
     done(records, drained(records, ONE, 0.0)[0])
 

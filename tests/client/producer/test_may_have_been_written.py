@@ -169,7 +169,7 @@ async def test_records_of_a_refused_batch_say_it_each(
         assert TEXT in str(error)
         assert "nothing of it" not in str(error)
     assert not at_once.value.may_have_been_written
-    assert "nothing of it was written" in str(at_once.value.failures[0][1])
+    assert "no record of the batch was written" in str(at_once.value.failures[0][1])
 
 
 async def test_pieces_of_a_batch_that_was_too_large_at_a_later_attempt_may_have_been_written(

@@ -20,36 +20,40 @@ COMPILED = "object expected; got"
 Case = tuple[Any, type[Exception], str]
 
 FIELDS: list[Case] = [
-    ({"topic": 7}, TypeError, f"the topic is int, not str|{COMPILED}"),
-    ({"topic": b"t"}, TypeError, f"the topic is bytes, not str|{COMPILED}"),
-    ({"topic": "x" * 250}, ValueError, "250 characters; allowed: 249 at most"),
+    ({"topic": 7}, TypeError, f"topic must be str, not int|{COMPILED}"),
+    ({"topic": b"t"}, TypeError, f"topic must be str, not bytes|{COMPILED}"),
+    ({"topic": "x" * 250}, ValueError, "250 characters; allowed: at most 249"),
     ({"topic": "\ud800"}, ValueError, r"'\\ud800', cannot be encoded as UTF-8"),
-    ({"partition": "0"}, TypeError, f"the partition is str, not int or None|{COMPILED}"),
-    ({"partition": 0.0}, TypeError, f"the partition is float, not int or None|{COMPILED}"),
-    ({"partition": -1}, ValueError, "partition -1 is not allowed; allowed: 0 and more, or None"),
+    ({"partition": "0"}, TypeError, f"partition must be int or None, not str|{COMPILED}"),
+    ({"partition": 0.0}, TypeError, f"partition must be int or None, not float|{COMPILED}"),
+    ({"partition": -1}, ValueError, "partition -1 is not allowed; allowed: 0 or more, or None"),
 ]
 HEADERS: list[Case] = [
-    (7, TypeError, "int, not a sequence of tuples"),
-    ("ab", TypeError, "str, not a sequence of tuples"),
-    ({"h": b"1"}, TypeError, "dict, not a sequence of tuples"),
-    (iter([("h", b"1")]), TypeError, "list_iterator, not a sequence of tuples"),
-    ([7], TypeError, "0: int is not a tuple of a name and a value"),
-    (["ab"], TypeError, "0: str is not a tuple of a name and a value"),
-    ([("h",)], TypeError, "0: a tuple of 1 is not one of a name and a value"),
-    ([("h", b"1"), ("h", b"1", 2)], TypeError, "1: a tuple of 3 is not one of a name and a value"),
-    ([(b"h", b"1")], TypeError, "0: the name is bytes, not str"),
-    ([("h", "1")], TypeError, r"0: the value is str, .*\.encode\(\)"),
-    ([("h", 7)], TypeError, "0: the value is int, not bytes or None"),
+    (7, TypeError, "must be a sequence of .* tuples, not int"),
+    ("ab", TypeError, "must be a sequence of .* tuples, not str"),
+    ({"h": b"1"}, TypeError, "must be a sequence of .* tuples, not dict"),
+    (iter([("h", b"1")]), TypeError, "must be a sequence of .* tuples, not list_iterator"),
+    ([7], TypeError, "0: expected a .name, value. tuple, not int"),
+    (["ab"], TypeError, "0: expected a .name, value. tuple, not str"),
+    ([("h",)], TypeError, "0: expected a .name, value. tuple, not 1 item"),
+    ([("h", b"1"), ("h", b"1", 2)], TypeError, "1: expected a .name, value. tuple, not 3 items"),
+    ([(b"h", b"1")], TypeError, "0: the name must be str, not bytes"),
+    ([("h", "1")], TypeError, r"0: the value must be .* not str.*\.encode\(\)"),
+    ([("h", 7)], TypeError, "0: the value must be bytes or None, not int"),
     ([("\ud800", b"1")], ValueError, r"0: the name, '\\ud800', cannot be encoded as UTF-8"),
 ]
 OF_ONE: list[Case] = [
     *FIELDS,
     *[({"headers": headers}, error, f"the headers.* {text}") for headers, error, text in HEADERS],
-    ({"value": "text"}, TypeError, f"the value is str, .*encode|{COMPILED}"),
-    ({"key": 7}, TypeError, f"the key is int, not bytes or None|{COMPILED}"),
-    ({"timestamp": "1"}, TypeError, f"the timestamp is str, not int|{COMPILED}"),
-    ({"timestamp": 1.5}, TypeError, f"the timestamp is float, not int|{COMPILED}"),
-    ({"timestamp": -1}, ValueError, "the timestamp is -1; allowed: 0 and more"),
+    (
+        {"value": "text"},
+        TypeError,
+        f"the value must be bytes or None, not str; .*encode|{COMPILED}",
+    ),
+    ({"key": 7}, TypeError, f"the key must be bytes or None, not int|{COMPILED}"),
+    ({"timestamp": "1"}, TypeError, f"the timestamp must be int, .* not str|{COMPILED}"),
+    ({"timestamp": 1.5}, TypeError, f"the timestamp must be int, .* not float|{COMPILED}"),
+    ({"timestamp": -1}, ValueError, "the timestamp is -1; allowed: 0 or more"),
 ]
 OF_MANY: list[Case] = [
     *FIELDS,
@@ -57,14 +61,14 @@ OF_MANY: list[Case] = [
         ({"headers": [(), headers]}, error, f"headers 1.* {text}")
         for headers, error, text in HEADERS
     ],
-    ({"values": 7}, TypeError, "values are int, not a sequence with one for each record"),
-    ({"keys": 7}, TypeError, "keys are int, not a sequence"),
-    ({"headers": 7}, TypeError, "headers are int, not a sequence"),
-    ({"timestamps": 1.5}, TypeError, "timestamps are float, not a sequence"),
-    ({"timestamps": -1}, ValueError, "timestamps is -1; allowed: 0 and more"),
-    ({"timestamps": [1, 1.5]}, TypeError, "timestamp 1 is float, not int"),
-    ({"timestamps": [1, None]}, TypeError, "timestamp 1 is NoneType, not int"),
-    ({"timestamps": [1, -5]}, ValueError, "timestamp 1 is -5; allowed: 0 and more"),
+    ({"values": 7}, TypeError, "values must be a sequence with one entry per record, not int"),
+    ({"keys": 7}, TypeError, "keys must be a sequence .* not int"),
+    ({"headers": 7}, TypeError, "headers must be a sequence .* not int"),
+    ({"timestamps": 1.5}, TypeError, "timestamps must be a sequence .* not float"),
+    ({"timestamps": -1}, ValueError, "timestamps is -1; allowed: 0 or more"),
+    ({"timestamps": [1, 1.5]}, TypeError, "timestamp 1 must be int, .* not float"),
+    ({"timestamps": [1, None]}, TypeError, "timestamp 1 must be int, .* not NoneType"),
+    ({"timestamps": [1, -5]}, ValueError, "timestamp 1 is -5; allowed: 0 or more"),
 ]
 
 
@@ -132,7 +136,7 @@ async def test_timestamp_of_a_hook_is_looked_at_too(
             await producer.send("t", b"a")
         with pytest.raises(ValueError, match="timestamp 0 is -7"):
             await producer.send_batch("t", [b"a"])
-        with pytest.raises(ValueError, match="there are 1 values, but 2 keys"):
+        with pytest.raises(ValueError, match="keys has 2 entries, but values has 1"):
             await producer.send_batch("t", [b"a"], keys=[None, None])
 
 
@@ -146,12 +150,14 @@ async def test_batch_that_cannot_be_encoded_fails_and_holds_up_no_other(
         with pytest.raises(UndeliveredError):  # noqa: PT012 - of the block's end
             async with open_producer(leaders.address, settings, network=network) as producer:
                 for _ in range(2):
-                    with pytest.raises(LocalProtocolError, match="for t-0 cannot be encoded"):
+                    with pytest.raises(
+                        LocalProtocolError, match="cannot encode the records for t-0"
+                    ):
                         await producer.send("t", b"a")
                 delivery = producer.send_nowait("t", b"a")
 
         assert trio.current_time() < 5
-        with pytest.raises(LocalProtocolError, match="cannot be encoded"):
+        with pytest.raises(LocalProtocolError, match="cannot encode"):
             delivery.result()
     assert [] == leaders.batches
 

@@ -205,7 +205,7 @@ async def test_what_was_wrong_with_single_records_is_told_to_these(
             texts.append((caught.value.error_code, str(caught.value)))
 
     of_record = error_codes.INVALID_RECORD
-    company = "the record was in a batch with others that were refused; nothing of it was written"
+    company = "the record was in a batch with rejected records; no record of the batch was written"
     others = (of_record, f"t-0: INVALID_RECORD: {company}")
     assert [
         (of_record, "t-0, a record: INVALID_RECORD: no key"),

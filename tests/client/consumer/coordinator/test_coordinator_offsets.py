@@ -180,7 +180,7 @@ async def test_during_a_rebalance_nothing_is_committed(
     async with open_member(broker, network) as member:
         await member.read(lambda: bool(member.has))
         kit.faults.fail("OffsetCommit", "REBALANCE_IN_PROGRESS")
-        with pytest.raises(RebalanceInProgressError, match="Ask for the next record"):
+        with pytest.raises(RebalanceInProgressError, match="Request the next record"):
             await member.coordinator.commit({T0: OffsetAndMetadata(1)})
         await member.read(lambda: member.coordinator.group_metadata.generation == 2)
         await member.coordinator.commit({T0: OffsetAndMetadata(1)})

@@ -23,7 +23,7 @@ async def test_who_held_the_loop_is_named_and_for_how_long(
             nursery.start_soon(handle_slowly, mock_clock, 4.0)
 
     assert 1 == len(caplog.records)
-    assert "handle_slowly held the event loop for 4.0 s" in caplog.text
+    assert "handle_slowly blocked the event loop for 4.0 s" in caplog.text
     assert re.search(r"test_loop_watch\.py:\d+ in handle_slowly: ", caplog.text)
 
 
@@ -59,7 +59,7 @@ async def test_a_task_that_has_ended_is_named_still(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(end)
 
-    assert "end held the event loop for 3.0 s: " in caplog.text
+    assert "end blocked the event loop for 3.0 s: " in caplog.text
 
 
 async def test_many_who_watch_are_told_once(
