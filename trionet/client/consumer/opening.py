@@ -202,9 +202,10 @@ class _Parts:
             async with trio.open_nursery() as nursery:
                 # A cancelled block leaves its group, too: until then responses have to be read.
                 polling = _Polling(self._background)
-                nursery.start_soon(polling.run)
+                # Nothing has to wait for their start: calls of the consumer queue what they need.
+                nursery.start_soon(polling.run)  # noqa: ASYNC113
                 if self._coordinator is not None:
-                    nursery.start_soon(self._coordinator.run)
+                    nursery.start_soon(self._coordinator.run)  # noqa: ASYNC113
                 try:
                     with caller.block():
                         yield
