@@ -6,6 +6,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from support.accumulators import T0, TOPIC, accumulator, cluster, done, drained
 from trionet.client.producer.accumulator import RecordAccumulator
+from trionet.client.producer.deliveries import Deliveries
 from trionet.client.producer.delivery import Delivery, RecordMetadata
 from trionet.client.producer.waiting import until_done
 from trionet.errors import ApiError, TrionetError
@@ -204,3 +205,36 @@ def test_a_delivery_says_what_it_is() -> None:
     done(records, drained(records, ONE, 0.0)[0])
 
     assert f"<Delivery to {T0}, done>" == repr(delivery)
+
+
+async def test_wait_is_the_same_as_awaiting_a_delivery() -> None:
+    records = accumulator(ONE)
+    delivery = append(records)
+    done(records, drained(records, ONE, 0.0)[0], 7)
+
+    assert await delivery == await delivery.wait()
+    assert 7 == (await delivery.wait()).offset
+
+
+async def test_deliveries_wait_for_all_of_their_records_and_raise_nothing() -> None:
+    records = accumulator(ONE)
+    deliveries = Deliveries(1000)
+    for number in range(2):
+        delivery = append(records, b"%d" % number)
+        deliveries.add(delivery.outcome, delivery.index, 1)
+    found: list[str] = []
+
+    async def wait() -> None:
+        await deliveries.wait()
+        found.append("decided")
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(wait)
+        await wait_all_tasks_blocked()
+        assert [] == found
+        [batch] = drained(records, ONE, 0.0)
+        batch.fail(ApiError(error_codes.INVALID_RECORD, "no key"))
+
+    assert ["decided"] == found
+    assert 2 == len(deliveries.failures())
+    await deliveries.wait()

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import overload
 
+import trio
+
 from .delivery import Delivery, delivery_list
 from .outcome import ProduceRequestResult
+from .waiting import until_done
 
 
 class Deliveries(Sequence[Delivery]):
@@ -54,6 +57,17 @@ class Deliveries(Sequence[Delivery]):
     def is_done(self) -> bool:
         """Whether the outcome of all records is decided."""
         return all(map(_is_decided, self.outcomes))
+
+    async def wait(self) -> None:
+        """Wait until the outcome of all records is decided; :meth:`failures` has the errors.
+
+        Cancellation: changes nothing; the records are sent as before.
+        """
+        await trio.lowlevel.checkpoint()
+        # The last one first: the others are usually done by then, without a wait for each.
+        for outcome in reversed(self.outcomes):
+            if not outcome.is_done:
+                await until_done(outcome)
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0

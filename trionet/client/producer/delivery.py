@@ -7,7 +7,7 @@ for.
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from typing import Any, Final, NamedTuple
 
 import trio
@@ -127,6 +127,18 @@ class Delivery:
         time = outcome.log_append_time
         place = (topic, partition, offset, self.timestamp if time < 0 else time)
         return _tuple(RecordMetadata, place)
+
+    # A plain function that returns a coroutine: an async one in compiled code would have no
+    # docstring and would not be recognised as async.
+    def wait(self) -> Coroutine[Any, Any, RecordMetadata]:
+        """Wait for the outcome. Returns where the record was written; awaiting self is the same.
+
+        Raises:
+            RecordWithdrawnError, TrionetError: as :meth:`result`.
+
+        Cancellation: changes nothing; the record is sent as before.
+        """
+        return delivered(self)
 
     def __await__(self) -> Generator[Any, Any, RecordMetadata]:
         return delivered(self).__await__()
