@@ -121,7 +121,7 @@ def test_nothing_tells_where_it_was_built() -> None:
 
 
 def test_a_traceback_shows_the_source() -> None:
-    done = python("from trionet.protocol.records.batch import read_header; read_header(b'')")
+    done = python("from trionet.protocol.records._batch import read_header; read_header(b'')")
 
-    assert 'File "trionet/protocol/records/batch.py", line ' in done.stderr
+    assert 'File "trionet/protocol/records/_batch.py", line ' in done.stderr
     assert 'raise_from(WireFormatError("a batch header ends too early"), error)' in done.stderr

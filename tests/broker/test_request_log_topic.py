@@ -33,10 +33,9 @@ from support.client import Client, connect, encode_request
 from support.eventually import eventually
 from support.virtual import connect_in_memory
 from trionet import Broker, ConfigError, open_broker
-from trionet.broker.broker_metrics import REQUEST_LOG
+from trionet.broker.telemetry._broker_metrics import REQUEST_LOG
 from trionet.protocol import api_keys, error_codes
-from trionet.protocol.messages.api_versions import ApiVersionsRequest
-from trionet.protocol.request_log import (
+from trionet.protocol._request_log import (
     ANSWERED,
     CLOSED,
     GONE,
@@ -45,6 +44,7 @@ from trionet.protocol.request_log import (
     LoggedRequest,
     decode,
 )
+from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.testing import MemoryNetwork, control
 
 LOG = "requests"

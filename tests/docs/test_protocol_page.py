@@ -12,7 +12,7 @@ import pytest
 
 from trionet import open_broker
 from trionet.broker import handlers
-from trionet.broker.apis import Api
+from trionet.broker.api._dispatch import Api
 from trionet.protocol import api_keys
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "protocol.md"

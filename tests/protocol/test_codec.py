@@ -12,7 +12,7 @@ from kio.index import load_request_schema, load_response_schema
 from protocol.generator.apis import APIS
 from protocol.kio_values import has_version
 from trionet.protocol import api_keys
-from trionet.protocol.codec import lookup, schema_versions
+from trionet.protocol._codec import lookup, schema_versions
 from trionet.protocol.messages.registry import APIS as KNOWN
 
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .broker import Broker, BrokerStatistics, open_broker
+from .run._broker import Broker, BrokerStatistics, open_broker
 
 __all__ = ["Broker", "BrokerStatistics", "open_broker"]

@@ -21,7 +21,7 @@ from typing import Protocol, cast
 from trionet import __version__, is_compiled
 from trionet.errors import ConfigError, TrionetError
 
-from .parser import Parser
+from .arguments._parser import Parser
 
 #: Subcommand (and module) name: what it does. ``trionet --help`` must not need to import any.
 COMMANDS = {
@@ -99,7 +99,7 @@ def _run(subcommand: Subcommand, args: argparse.Namespace, chosen: str) -> int:
 
 def _tell(args: argparse.Namespace, chosen: str, text: str) -> None:
     """A message, under the name of the subcommand's own subcommand if it has one."""
-    from .output import harmless
+    from .terminal._output import harmless
 
     print(f"{getattr(args, 'prog', f'trionet {chosen}')}: {harmless(text)}", file=sys.stderr)
 

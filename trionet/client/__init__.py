@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .manual_metadata_updater import ManualMetadataUpdater
-from .network_client import NetworkClient
-from .node import Node
-from .opening import ClientSettings, open_network_client
-from .response import ClientResponse
+from ._node import Node
+from .metadata._manual_metadata_updater import ManualMetadataUpdater
+from .network._network_client import NetworkClient
+from .network._opening import ClientSettings, open_network_client
+from .requests._response import ClientResponse
 
 __all__ = [
     "ClientResponse",

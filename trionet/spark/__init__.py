@@ -9,9 +9,9 @@ from __future__ import annotations
 TYPE_CHECKING = False  # to import it from typing takes longer than all that is loaded here
 
 if TYPE_CHECKING:
-    from .lag_listener import LagListener
-    from .progress import SourceLag, lag
-    from .source import TrionetDataSource
+    from ._data_source import TrionetDataSource
+    from .source._lag import SourceLag, lag
+    from .source._lag_listener import LagListener
 
 __all__ = ["LagListener", "SourceLag", "TrionetDataSource", "lag"]
 

@@ -11,27 +11,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .broker_control import BrokerControl as BrokerControl
-    from .broker_control import control as control
-    from .controls import ConnectionView as ConnectionView
-    from .fault import Fault as Fault
-    from .faults import Faults as Faults
-    from .groups import GroupMember as GroupMember
-    from .groups import GroupView as GroupView
-    from .memory_network import MemoryNetwork as MemoryNetwork
-    from .memory_network import NetworkEvent as NetworkEvent
-    from .memory_network import NetworkFaults as NetworkFaults
-    from .memory_stream import MemoryStream as MemoryStream
-    from .records import Record as Record
-    from .seen_requests import SeenRequest as SeenRequest
-    from .threaded import ThreadedBroker as ThreadedBroker
-    from .threaded import broker as broker
-    from .virtual_time import run_virtual as run_virtual
-    from .virtual_time import virtual as virtual
-    from .wire_peer import BlockingRawPeer as BlockingRawPeer
-    from .wire_peer import RawPeer as RawPeer
-    from .wire_peer import open_raw_peer as open_raw_peer
-    from .wire_peer import raw_peer as raw_peer
+    from ._wire_peer import BlockingRawPeer as BlockingRawPeer
+    from ._wire_peer import RawPeer as RawPeer
+    from ._wire_peer import open_raw_peer as open_raw_peer
+    from ._wire_peer import raw_peer as raw_peer
+    from .brokers._broker_control import BrokerControl as BrokerControl
+    from .brokers._broker_control import control as control
+    from .brokers._controls import ConnectionView as ConnectionView
+    from .brokers._threaded import ThreadedBroker as ThreadedBroker
+    from .brokers._threaded import broker as broker
+    from .faults._fault import Fault as Fault
+    from .faults._faults import Faults as Faults
+    from .internals._groups import GroupMember as GroupMember
+    from .internals._groups import GroupView as GroupView
+    from .internals._records import Record as Record
+    from .memory._network import MemoryNetwork as MemoryNetwork
+    from .memory._network import NetworkEvent as NetworkEvent
+    from .memory._network import NetworkFaults as NetworkFaults
+    from .memory._stream import MemoryStream as MemoryStream
+    from .memory._virtual_time import run_virtual as run_virtual
+    from .memory._virtual_time import virtual as virtual
+    from .requests._seen_requests import SeenRequest as SeenRequest
 
 _MODULES = {
     "BlockingRawPeer": "wire_peer",

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import trionet
-from trionet.protocol.records import implementation
+from trionet.protocol.records import _implementation as implementation
 
 PROGRAM = """
 from trionet.protocol.records import implementation, records

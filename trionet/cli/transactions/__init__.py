@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..subcommands import Subcommands, run
+from ..arguments._subcommands import Subcommands, run
 
 COMMANDS: Final = {
     "list": ("list", "list transactional ids"),

@@ -10,11 +10,37 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from .acl_operation import AclOperation
-    from .acls import AclBinding, AclFilter, AclPermission, PatternType, ResourceType
-    from .admin import Admin
-    from .cluster import ClusterDescription
-    from .configs import (
+    from ._admin import Admin
+    from ._opening import open_admin
+    from .access._acl_operation import AclOperation
+    from .access._acls import AclBinding, AclFilter, AclPermission, PatternType, ResourceType
+    from .access._delegation_tokens import DelegationToken
+    from .access._quotas import QuotaEntity, QuotaFilter, QuotaMatch
+    from .access._scram_credentials import ScramDeletion, ScramMechanism, ScramUpsertion
+    from .calls._results import Results
+    from .calls._settings import AdminSettings
+    from .cluster._cluster import ClusterDescription
+    from .cluster._features import Features, FeatureUpdate, UpgradeType
+    from .cluster._log_dirs import LogDir, Replica, ReplicaInfo
+    from .cluster._quorum import MetadataQuorum, QuorumReplica, RaftEndpoint
+    from .groups._group_descriptions import GroupDescription, GroupMember
+    from .groups._group_offsets import CommittedOffset
+    from .groups._groups import GroupListing
+    from .groups._share_group_offsets import ShareOffset
+    from .groups._streams_groups import (
+        InternalTopic,
+        StreamsAssignment,
+        StreamsGroupDescription,
+        StreamsMember,
+        Subtopology,
+    )
+    from .groups._transactions import (
+        FencedProducer,
+        ProducerState,
+        TransactionDescription,
+        TransactionListing,
+    )
+    from .topics._configs import (
         Append,
         ConfigEntry,
         ConfigResource,
@@ -24,35 +50,15 @@ if TYPE_CHECKING:
         ConfigType,
         Subtract,
     )
-    from .delegation_tokens import DelegationToken
-    from .features import Features, FeatureUpdate, UpgradeType
-    from .group_descriptions import GroupDescription, GroupMember
-    from .group_offsets import CommittedOffset
-    from .groups import GroupListing
-    from .log_dirs import LogDir, Replica, ReplicaInfo
-    from .opening import open_admin
-    from .partitions import HIGH_WATERMARK, ElectionType, ListedOffset, OffsetSpec, Reassignment
-    from .quorum import MetadataQuorum, QuorumReplica, RaftEndpoint
-    from .quotas import QuotaEntity, QuotaFilter, QuotaMatch
-    from .results import Results
-    from .scram_credentials import ScramDeletion, ScramMechanism, ScramUpsertion
-    from .settings import AdminSettings
-    from .share_group_offsets import ShareOffset
-    from .streams_groups import (
-        InternalTopic,
-        StreamsAssignment,
-        StreamsGroupDescription,
-        StreamsMember,
-        Subtopology,
+    from .topics._partitions import (
+        HIGH_WATERMARK,
+        ElectionType,
+        ListedOffset,
+        OffsetSpec,
+        Reassignment,
     )
-    from .topic_descriptions import PartitionDescription, TopicDescription
-    from .topics import CreatedTopic, NewPartitions, NewTopic, TopicListing
-    from .transactions import (
-        FencedProducer,
-        ProducerState,
-        TransactionDescription,
-        TransactionListing,
-    )
+    from .topics._topic_descriptions import PartitionDescription, TopicDescription
+    from .topics._topics import CreatedTopic, NewPartitions, NewTopic, TopicListing
 
 __all__ = [
     "HIGH_WATERMARK",

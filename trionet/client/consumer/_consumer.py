@@ -1,0 +1,507 @@
+"""The consumer's public API (Kafka: KafkaConsumer)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+import trio
+
+from ..._util._raising import again
+from ...errors import ConfigError, TrionetError
+from .._offset_and_metadata import OffsetAndMetadata
+from .._topic_partition import TopicPartition
+from ..metrics._statistics import ClientStatistics
+from ..network._kafka_client import KafkaClient
+from ._argument_checks import (
+    checked_epoch,
+    checked_offset,
+    offsets_to_commit,
+    topic_names,
+    topic_partition,
+    topic_partitions,
+)
+from ._settings import ConsumerSettings
+from .coordinator._consumer_coordinator import ConsumerCoordinator
+from .coordinator._group_metadata import GroupMetadata
+from .coordinator._rebalance_callbacks import RebalanceCallback, RebalanceCallbacks
+from .fetch._fetcher import Fetcher
+from .offsets._offset_fetcher import OffsetAndTimestamp, OffsetFetcher
+from .records._batch_loop import BatchLoop
+from .records._chunk import Chunk
+from .records._record import ConsumerBatch, ConsumerRecord
+from .records._record_loop import NOTHING, RecordLoop
+from .state._partition_state import NO_EPOCH, FetchPosition, PartitionState
+from .state._pending_errors import PendingErrors
+from .state._reset_strategy import (
+    EARLIEST,
+    EARLIEST_TIMESTAMP,
+    LATEST,
+    LATEST_TIMESTAMP,
+    ResetStrategy,
+)
+from .state._subscription_state import SubscriptionState
+
+#: How long records may be handed out without a full checkpoint, in seconds.
+CHECKPOINT_SECONDS: Final = 0.001
+
+
+class Consumer:
+    """Reads records; created by :func:`._open_consumer.open_consumer`.
+
+    ``async for record in consumer`` hands out one record after the other, and a record counts as
+    finished when the next one is requested. One task reads records; a second one that tries at the
+    same time gets a ``trio.BusyResourceError``.
+
+    Args:
+        client: polled by the network task.
+        subscriptions: the subscription, the assignment and the positions.
+        fetcher: fetches records.
+        errors: errors of the background tasks, for the next call.
+        settings: of the consumer.
+        parking_lot: where a task waits for records.
+        coordinator: the consumer's side of its group; None without one.
+        offset_fetcher: looks up offsets.
+    """
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        subscriptions: SubscriptionState,
+        fetcher: Fetcher,
+        errors: PendingErrors,
+        settings: ConsumerSettings,
+        parking_lot: trio.lowlevel.ParkingLot,
+        coordinator: ConsumerCoordinator | None,
+        offset_fetcher: OffsetFetcher,
+    ) -> None:
+        self._client = client
+        self._subscriptions = subscriptions
+        self._fetcher = fetcher
+        self._errors = errors
+        self._settings = settings
+        self._parking_lot = parking_lot
+        self._coordinator = coordinator
+        self._offset_fetcher = offset_fetcher
+        self._clock = trio.lowlevel.current_clock().current_time
+        self._loop = RecordLoop(self._next_chunk)
+        self._in_hand: PartitionState | None = None
+        self._is_reading = self._is_closed = False
+        subscriptions.on_change = self._changed
+
+    # Subscription and assignment.
+
+    def subscribe(
+        self,
+        topics: str | Iterable[str] | re.Pattern[str],
+        *,
+        on_assigned: RebalanceCallback | None = None,
+        on_revoked: RebalanceCallback | None = None,
+        on_lost: RebalanceCallback | None = None,
+    ) -> None:
+        """Subscribe to topics, in place of those before: the group assigns their partitions.
+
+        Callbacks run in the task that reads records, before it gets any; see
+        :class:`.RebalanceCallbacks`.
+
+        Args:
+            topics: names, or a pattern that matches whole names, also of topics created later.
+            on_assigned: called with partitions that were added; plain or async, like the others.
+            on_revoked: called with partitions that are about to be given up.
+            on_lost: called with partitions that were lost to other members; ``on_revoked`` is
+                called without it.
+
+        Raises:
+            ConfigError: there is no ``group.id``.
+            ValueError: partitions are assigned manually, or a subscription to names follows one to
+                a pattern or vice versa; call :meth:`unsubscribe` first. Or there are no topics.
+            TypeError: a topic is not a str.
+        """
+        coordinator = self._member()
+        if isinstance(topics, re.Pattern):
+            self._subscriptions.subscribe_pattern(topics)
+        else:
+            self._subscriptions.subscribe(topic_names(topics))
+        coordinator.callbacks = RebalanceCallbacks(
+            assigned=on_assigned, revoked=on_revoked, lost=on_lost
+        )
+        self._changed()
+
+    def assign(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read exactly these partitions, without a group; an empty list ends that.
+
+        Partitions that were assigned before keep their positions.
+
+        Raises:
+            ValueError: there is a subscription; call :meth:`unsubscribe` first. Or a partition is
+                negative.
+            TypeError: one is not a :class:`.TopicPartition`.
+        """
+        self._check_open()
+        self._subscriptions.assign(topic_partitions(partitions))
+
+    async def unsubscribe(self) -> None:
+        """Stop reading and leave the group; finished records are committed first.
+
+        Raises:
+            Exception: what a callback raised; the consumer is unsubscribed nevertheless.
+
+        Cancellation: it may still be subscribed.
+        """
+        await trio.lowlevel.checkpoint()
+        try:
+            if self._coordinator is not None and self._subscriptions.is_group_managed:
+                await self._coordinator.leave("the consumer has unsubscribed")
+        except Exception:
+            self._clear_subscription()
+            raise
+        self._clear_subscription()
+
+    def _clear_subscription(self) -> None:
+        self._subscriptions.unsubscribe()
+        self._changed()
+
+    @property
+    def assignment(self) -> frozenset[TopicPartition]:
+        """The partitions that are read."""
+        return self._subscriptions.assigned
+
+    @property
+    def subscription(self) -> frozenset[str]:
+        """The topics of the subscription."""
+        return self._subscriptions.topics
+
+    def pause(self, *partitions: TopicPartition) -> None:
+        """Hand out nothing of these until :meth:`resume`; the group keeps them assigned.
+
+        Raises:
+            ValueError: one is not assigned, as for all calls that take partitions.
+        """
+        for each in partitions:
+            self._subscriptions.pause(each)
+
+    def resume(self, *partitions: TopicPartition) -> None:
+        """Hand out records of these again."""
+        for each in partitions:
+            self._subscriptions.resume(each)
+
+    @property
+    def paused(self) -> frozenset[TopicPartition]:
+        """The partitions that are paused."""
+        return self._subscriptions.paused
+
+    # The group.
+
+    def _member(self) -> ConsumerCoordinator:
+        self._check_open()
+        if self._coordinator is None:
+            raise ConfigError("this consumer is in no group; set group.id")
+        return self._coordinator
+
+    async def commit(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata | int] | None = None
+    ) -> None:
+        """Commit offsets to the group, and wait until that is done.
+
+        Args:
+            offsets: of the next record to read; by default those after everything that was handed
+                out, including the current record.
+
+        Raises:
+            ConfigError: there is no ``group.id``.
+            ValueError: an offset is negative.
+            CommitFailedError: the consumer is no longer a member of its group.
+            RebalanceInProgressError: request the next record, then commit again.
+            FencedInstanceIdError: another consumer uses the same ``group.instance.id``.
+            TrionetError: the coordinator cannot be reached, or rejects the commit.
+
+        Cancellation: the offsets may be committed.
+        """
+        member = self._member()
+        await member.commit(None if offsets is None else offsets_to_commit(offsets))
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """The last committed offset of each partition; None where there is none.
+
+        Raises:
+            ConfigError: there is no ``group.id``.
+            TrionetError: the coordinator cannot be reached, or rejects the request.
+        """
+        return await self._member().committed(topic_partitions(partitions))
+
+    def rejoin(self, reason: str) -> None:
+        """Make the group rebalance (KIP-568).
+
+        Args:
+            reason: for the coordinator's log.
+
+        Raises:
+            ConfigError: there is no ``group.id``.
+        """
+        self._member().rejoin(reason)
+
+    def group_metadata(self) -> GroupMetadata:
+        """The group, and this member's current id, generation and instance id.
+
+        Raises:
+            ConfigError: there is no ``group.id``.
+        """
+        return self._member().group_metadata
+
+    # Positions.
+
+    def seek(self, partition: TopicPartition, offset: int, leader_epoch: int = NO_EPOCH) -> None:
+        """Continue at another offset.
+
+        Args:
+            partition: an assigned one.
+            offset: of the next record to hand out; 0 or more.
+            leader_epoch: of the record before it, if known: a log that was truncated since is then
+                detected (KIP-320).
+
+        Raises:
+            ValueError: the offset is out of range, or the partition is not assigned.
+        """
+        position = FetchPosition(checked_offset(offset), checked_epoch(leader_epoch))
+        self._subscriptions.seek(partition, position, is_valid=leader_epoch == NO_EPOCH)
+
+    def seek_to_beginning(self, *partitions: TopicPartition) -> None:
+        """Continue at the first existing record; of all assigned partitions if none is named."""
+        self._reset(partitions, EARLIEST)
+
+    def seek_to_end(self, *partitions: TopicPartition) -> None:
+        """Continue after the last record; of all assigned partitions if none is named.
+
+        With ``isolation.level=read_committed`` that is where the first open transaction begins.
+        """
+        self._reset(partitions, LATEST)
+
+    def _reset(self, partitions: tuple[TopicPartition, ...], strategy: ResetStrategy) -> None:
+        for each in partitions or tuple(self._subscriptions.partitions):
+            self._subscriptions.request_reset(each, strategy)
+
+    def position(self, partition: TopicPartition) -> int | None:
+        """The offset of the next record to be handed out; None while it is not known.
+
+        Raises:
+            ValueError: the partition is not assigned.
+        """
+        position = self._subscriptions.position(partition)
+        return None if position is None else position.offset
+
+    def lag(self, partition: TopicPartition) -> int | None:
+        """The number of offsets from the position to the end of what may be read.
+
+        As of the last response about the partition; None while nothing is known.
+
+        Raises:
+            ValueError: the partition is not assigned.
+        """
+        position = self._subscriptions.position(partition)
+        state = self._subscriptions.partitions[partition]
+        end = state.high_watermark
+        if self._settings.fetch.is_read_committed:
+            end = state.last_stable_offset
+        return None if end is None or position is None else max(0, end - position.offset)
+
+    def statistics(self) -> ClientStatistics:
+        """A snapshot of what this consumer did and holds, by Kafka's names."""
+        return self._client.statistics()
+
+    def connection_problem(self) -> str:
+        """Why a broker cannot be reached; empty if no problem is known.
+
+        Useful after a ``trio.move_on_after`` of your own.
+        """
+        return self._client.connection_problem()
+
+    # Offsets of logs.
+
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first record at or after a time in each partition; None where there is none.
+
+        Args:
+            times: in milliseconds since 1970; the partitions need not be assigned.
+
+        Raises:
+            ValueError: a time is negative.
+            CallTimedOutError: there was no response within ``default.api.timeout.ms``.
+            TrionetError: a broker rejected the request.
+
+        Cancellation: changes nothing.
+        """
+        if any(each < 0 for each in times.values()):
+            raise ValueError("times must be 0 or more, in milliseconds since 1970")
+        return await self._offset_fetcher.fetch(
+            {topic_partition(each): times[each] for each in times}
+        )
+
+    async def beginning_offsets(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, int]:
+        """The first offset of each log; raises as :meth:`offsets_for_times` does."""
+        return await self._ends(partitions, EARLIEST_TIMESTAMP)
+
+    async def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset after the last record that may be read; see :meth:`seek_to_end`.
+
+        Raises as :meth:`offsets_for_times` does.
+        """
+        return await self._ends(partitions, LATEST_TIMESTAMP)
+
+    async def _ends(
+        self, partitions: Iterable[TopicPartition], timestamp: int
+    ) -> dict[TopicPartition, int]:
+        found = await self._offset_fetcher.fetch(
+            dict.fromkeys(topic_partitions(partitions), timestamp)
+        )
+        return {each: found_at.offset for each, found_at in found.items() if found_at is not None}
+
+    async def partitions_of(self, topic: str) -> list[int]:
+        """The numbers of a topic's partitions; empty if the topic does not exist.
+
+        Raises:
+            CallTimedOutError: there was no response within ``default.api.timeout.ms``.
+            ApiError: the brokers rejected the request.
+
+        Cancellation: changes nothing.
+        """
+        return await self._offset_fetcher.partitions_of(topic)
+
+    # Records.
+
+    def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+        return self._loop
+
+    async def __anext__(self) -> ConsumerRecord:
+        """The next record.
+
+        Raises:
+            PartitionError: one partition cannot be read; see the subclasses.
+            ApiError: the brokers rejected a request.
+            AuthenticationError: the brokers rejected the client's credentials.
+            CallTimedOutError: no broker was ever reached within ``default.api.timeout.ms``; the
+                message says why.
+            trio.BusyResourceError: another task is reading.
+            trio.ClosedResourceError: the consumer is closed.
+            ValueError: there is no subscription and no assignment.
+            Exception: what a rebalance callback raised.
+
+        Cancellation: no record is lost; the next call returns the one that this call would have
+        returned. Each call checks for cancellation; a full checkpoint is made when the decoded
+        records are used up, and at least every millisecond.
+        """
+        record = self._loop.take()
+        if record is not None:
+            return record  # noqa: ASYNC910 - a checkpoint is made every millisecond
+        return await self._loop.wait()
+
+    def batches(self) -> AsyncIterator[ConsumerBatch]:
+        """Iterate over batches of records of one partition each, as columns.
+
+        Each has up to ``max.poll.records``, and counts as finished when the next one is requested.
+        Otherwise like ``async for record in consumer``.
+        """
+        return BatchLoop(self.next_batch)
+
+    async def next_batch(self) -> ConsumerBatch:
+        """The next batch of :meth:`batches`; a full checkpoint."""
+        chunk = await self._next_chunk()
+        return chunk.take(self._settings.records_max)
+
+    async def _next_chunk(self) -> Chunk:
+        """The next records to hand out; what was handed out before counts as finished."""
+        with self._single_reader():
+            if self._in_hand is not None:
+                self._in_hand.finish()
+            await trio.lowlevel.checkpoint()
+            coordinator = self._coordinator
+            if coordinator is not None:
+                coordinator.poll_interval.asked(self._clock())
+            if self._client.reachability.was_reached:
+                chunk = await self._wait_for_chunk()
+            else:
+                chunk = await self._wait_for_first_chunk()
+        self._in_hand = self._subscriptions.partitions[chunk.name]
+        self._loop.checkpoint_at = self._clock() + CHECKPOINT_SECONDS
+        return chunk
+
+    async def _wait_for_first_chunk(self) -> Chunk:
+        """Wait for a chunk, but raise if no broker is reached within ``default.api.timeout.ms``."""
+        client, seconds = self._client, self._settings.api_seconds
+        while True:
+            with client.reachability.until_reached(seconds, client.connection_problem):
+                return await self._wait_for_chunk()
+
+    async def _wait_for_chunk(self) -> Chunk:
+        coordinator = self._coordinator
+        while True:
+            self._raise_failure()
+            if coordinator is not None and coordinator.needs_poll:
+                await coordinator.poll()
+                continue  # meanwhile another task may have closed the consumer, or unsubscribed
+            chunk = self._fetcher.next_chunk(self._settings.records_max, self._clock())
+            if chunk is not None:
+                return chunk  # noqa: ASYNC910 -- its caller has made a checkpoint
+            if self._fetcher.decompression is not None:
+                await self._fetcher.decompression.run()
+            elif coordinator is None:
+                await self._parking_lot.park()
+            else:
+                await coordinator.wait(self._parking_lot)
+
+    @contextmanager
+    def _single_reader(self) -> Iterator[None]:
+        if self._is_reading:
+            raise trio.BusyResourceError("another task is reading from this consumer")
+        self._loop.records = NOTHING
+        self._is_reading = True
+        try:
+            yield
+        finally:
+            self._is_reading = False
+
+    def _raise_failure(self) -> None:
+        self._check_open()
+        error: TrionetError | None = self._errors.take()
+        if error is not None:
+            self._client.wakeup()  # the failed partitions are tried again
+            raise again(error)
+        if self._subscriptions.is_empty:
+            raise ValueError("nothing to read: call subscribe() or assign() first")
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise trio.ClosedResourceError("this consumer is closed")
+
+    def _changed(self) -> None:
+        """Apply a change of the subscription, the assignment or a position."""
+        if self._in_hand is not None and not self._in_hand.is_fetchable:
+            self._loop.records = NOTHING
+        topics = self._subscriptions.metadata_topics
+        if topics is not None:
+            topics |= frozenset(self._offset_fetcher.topics)
+        self._client.metadata.want(topics)
+        self._client.wakeup()
+        self._parking_lot.unpark_all()  # records of resumed partitions may be there already
+
+    # The end.
+
+    def finish(self) -> None:
+        """Mark everything handed out as finished; for :func:`._open_consumer.open_consumer`."""
+        if self._in_hand is not None:
+            self._in_hand.finish()
+
+    def end(self) -> None:
+        """Stop handing out records; for :func:`._open_consumer.open_consumer`."""
+        self._is_closed = True
+        self._loop.records = NOTHING
+        self._loop.checkpoint_at = 0.0
+        self._fetcher.close()
+        self._parking_lot.unpark_all()

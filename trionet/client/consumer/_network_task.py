@@ -1,0 +1,84 @@
+"""The network task of a consumer: polls the client, finds positions, fetches.
+
+(Kafka: ConsumerNetworkThread.) It runs in the background, whatever the task that reads does.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable
+
+import trio
+
+from ...errors import TrionetError
+from ...protocol import error_codes
+from .._api_errors import api_error
+from ..network._kafka_client import KafkaClient
+from .fetch._fetcher import Fetcher
+from .offsets._offset_reset import OffsetReset
+from .offsets._position_validation import PositionValidator
+from .state._pending_errors import PendingErrors
+from .state._subscription_state import SubscriptionState
+
+logger = logging.getLogger("trionet.client.consumer")
+
+#: Errors of a topic that only the user can resolve.
+_FINAL = frozenset({error_codes.TOPIC_AUTHORIZATION_FAILED, error_codes.INVALID_TOPIC_EXCEPTION})
+
+
+class NetworkTask:
+    """Polls the client, and lets each part of the consumer send its requests between two polls.
+
+    Args:
+        client: polled only here.
+        subscriptions: the assigned partitions.
+        errors: collects errors for the user's next call.
+        workers: the parts that send requests between two polls.
+        find_offsets: called while committed offsets are needed.
+    """
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        subscriptions: SubscriptionState,
+        errors: PendingErrors,
+        workers: tuple[OffsetReset | PositionValidator | Fetcher, ...],
+        find_offsets: Callable[[], None],
+    ) -> None:
+        self._client = client
+        self._subscriptions = subscriptions
+        self._errors = errors
+        self._workers = workers
+        self._find_offsets = find_offsets
+        self._updates = -1
+        self._error: TrionetError | None = None
+
+    async def run(self) -> None:
+        """Poll until cancelled."""
+        while True:
+            seconds = self._work(trio.current_time())
+            await self._client.poll(seconds)
+
+    def _work(self, now: float) -> float:
+        """Send what is due. Returns the seconds until something is due, if nothing happens."""
+        self._check_metadata()
+        if not self._subscriptions.partitions:
+            return math.inf
+        if self._subscriptions.initializing():
+            self._find_offsets()
+        return min((each.send(now) for each in self._workers), default=math.inf)
+
+    def _check_metadata(self) -> None:
+        metadata = self._client.metadata
+        error = metadata.error
+        if error is not self._error:
+            self._error = error
+            self._errors.add_if_final(error)
+        if metadata.updates == self._updates:
+            return
+        self._updates = metadata.updates
+        for topic in metadata.cluster.topics.values():
+            if topic.error_code in _FINAL:
+                self._errors.add(api_error(topic.error_code, f"topic {topic.name}"))
+        self._subscriptions.look_at_leaders(metadata.cluster)

@@ -1,0 +1,234 @@
+"""Opens a consumer and closes it with its block."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
+from typing import Unpack
+
+import trio
+
+from ..._util._single_error import raise_single_error
+from ...metrics._registry import Collect
+from ...net._network import SYSTEM, Network
+from ..config._keywords import ConsumerKeywords
+from ..network._kafka_client import KafkaClient
+from ..network._opening import open_kafka_client
+from ..security._settings import TokenProvider
+from ._config import consumer_settings
+from ._consumer import Consumer
+from ._metrics import ConsumerMetrics
+from ._network_task import NetworkTask
+from ._settings import ConsumerSettings
+from .coordinator._consumer_coordinator import ConsumerCoordinator
+from .coordinator._rebalance_callbacks import RebalanceCallback
+from .fetch._fetcher import Fetcher
+from .offsets._leader_requests import LeaderRequests
+from .offsets._offset_fetcher import OffsetFetcher
+from .offsets._offset_reset import OffsetReset
+from .offsets._position_validation import PositionValidator
+from .records._hooks import ConsumerHooks, OnCommit, OnConsume
+from .state._pending_errors import PendingErrors
+from .state._subscription_state import SubscriptionState
+
+
+@asynccontextmanager
+async def open_consumer(
+    bootstrap_servers: str | Iterable[str],
+    config: Mapping[str, object] | ConsumerSettings | None = None,
+    /,
+    *,
+    topics: str | Iterable[str] | re.Pattern[str] | None = None,
+    on_assigned: RebalanceCallback | None = None,
+    on_revoked: RebalanceCallback | None = None,
+    on_lost: RebalanceCallback | None = None,
+    network: Network = SYSTEM,
+    token_provider: TokenProvider | None = None,
+    on_consume: OnConsume | None = None,
+    on_commit: OnCommit | None = None,
+    **keywords: Unpack[ConsumerKeywords],
+) -> AsyncIterator[Consumer]:
+    """Open a consumer for the length of the block.
+
+    At a normal end of the block everything that was handed out counts as finished; after an error
+    or a cancellation the last record does not. What is finished is committed if
+    ``enable.auto.commit`` is set, and the consumer leaves its group, both within a bounded time.
+
+    Args:
+        bootstrap_servers: strings ``host:port``, or one string of them separated by commas.
+        config: settings by Kafka's dotted keys, as strings or Python values;
+            ``partition.assignment.strategy`` may contain assignors of your own. Or ready-made
+            settings.
+        topics: to subscribe to; see :meth:`.Consumer.subscribe`, also for the callbacks.
+        on_assigned: called with partitions that were added.
+        on_revoked: called with partitions that are about to be given up.
+        on_lost: called with partitions that were lost to other members.
+        network: where connections come from.
+        token_provider: provides the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
+        on_consume: called with the records of one partition before the first of them is handed out;
+            plain, and quick.
+        on_commit: called with offsets that were committed; likewise. Errors of both are logged.
+        keywords: settings by Kafka's keys with underscores for dots; they override ``config``.
+
+    Raises:
+        ConfigError: ``bootstrap_servers`` is malformed, a key is unknown, a value is not allowed,
+            or values contradict each other.
+        ValueError: there are topics, and no ``group.id``.
+    """
+    settings = consumer_settings(config, keywords, token_provider)
+    async with open_kafka_client(
+        bootstrap_servers, settings.client, network=network, kind="consumer"
+    ) as client:
+        parts = _Parts(client, settings, network, ConsumerHooks(on_consume, on_commit))
+        if topics is not None:
+            parts.consumer.subscribe(
+                topics, on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost
+            )
+        async with parts.running():
+            yield parts.consumer
+
+
+class _Polling:
+    """Runs the network task shielded from a cancellation of the user's block."""
+
+    def __init__(self, background: NetworkTask) -> None:
+        self._background = background
+        self.scope = trio.CancelScope(shield=True)
+
+    async def run(self) -> None:
+        """Poll until the scope is cancelled, which the end of the block does in bounded time."""
+        with self.scope:
+            await self._background.run()
+
+
+class _Parts:
+    """Builds a consumer and what it is made of."""
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        settings: ConsumerSettings,
+        network: Network,
+        hooks: ConsumerHooks,
+    ) -> None:
+        client.metadata.allow_auto_topic_creation = settings.allow_auto_topic_creation
+        self._client = client
+        self._settings = settings
+        self._network = network
+        self._hooks = hooks
+        self._parking_lot = trio.lowlevel.ParkingLot()
+        self._errors = PendingErrors(self._parking_lot.unpark_all)
+        self._subscriptions = SubscriptionState(settings.reset)
+        self._coordinator = self._make_coordinator()
+        self._fetcher = self._make_fetcher()
+        self._background = self._make_background()
+        self.consumer = Consumer(
+            client,
+            self._subscriptions,
+            self._fetcher,
+            self._errors,
+            settings,
+            self._parking_lot,
+            self._coordinator,
+            OffsetFetcher(client, settings, network.chance),
+        )
+        client.metrics.register(self._collector)
+
+    def _make_coordinator(self) -> ConsumerCoordinator | None:
+        if self._settings.group is None:
+            return None
+        return ConsumerCoordinator(
+            self._client,
+            self._settings.group,
+            self._subscriptions,
+            self._network.chance,
+            notify=self._parking_lot.unpark_all,
+            hooks=self._hooks,
+        )
+
+    def _make_fetcher(self) -> Fetcher:
+        metadata = self._settings.client.metadata
+        return Fetcher(
+            self._client,
+            self._subscriptions,
+            self._settings.fetch,
+            self._errors,
+            replica_seconds=metadata.max_age_seconds,
+            retry=metadata.retry,
+            rng=self._network.chance,
+            notify=self._parking_lot.unpark_all,
+            hooks=self._hooks,
+        )
+
+    def _make_background(self) -> NetworkTask:
+        client, subscriptions, errors = self._client, self._subscriptions, self._errors
+        retry = self._settings.client.metadata.retry
+        questions = LeaderRequests(client, errors, retry, self._network.chance)
+        reset = OffsetReset(
+            client,
+            subscriptions,
+            errors,
+            questions,
+            is_read_committed=self._settings.fetch.is_read_committed,
+            now_ms=self._network.now_ms,
+        )
+        validation = PositionValidator(client, subscriptions, errors, questions)
+        workers = reset, validation, self._fetcher
+        coordinator = self._coordinator
+        find_offsets = (
+            self._begin_without_group if coordinator is None else coordinator.find_offsets_soon
+        )
+        return NetworkTask(client, subscriptions, errors, workers, find_offsets)
+
+    def _collector(self) -> Collect:
+        coordinator = self._coordinator
+        return ConsumerMetrics(
+            self._client,
+            self._subscriptions,
+            self._fetcher.counters,
+            is_read_committed=self._settings.fetch.is_read_committed,
+            asked_at=None if coordinator is None else lambda: coordinator.poll_interval.asked_at,
+        ).collect
+
+    def _begin_without_group(self) -> None:
+        for each in self._subscriptions.initializing():
+            self._subscriptions.request_reset(each)
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Run the background tasks until the block ends, then close."""
+        with raise_single_error() as caller:
+            async with trio.open_nursery() as nursery:
+                # A cancelled block leaves its group, too: until then responses have to be read.
+                polling = _Polling(self._background)
+                # Nothing has to wait for their start: calls of the consumer queue what they need.
+                nursery.start_soon(polling.run)  # noqa: ASYNC113
+                if self._coordinator is not None:
+                    nursery.start_soon(self._coordinator.run)  # noqa: ASYNC113
+                try:
+                    with caller.block():
+                        yield
+                except BaseException:
+                    with trio.move_on_after(self._cancelled_close_seconds, shield=True):
+                        await self._close(is_normal=False)
+                    raise
+                else:
+                    await self._close(is_normal=True)
+                finally:
+                    self.consumer.end()
+                    polling.scope.cancel(reason="the consumer is closed")
+                    nursery.cancel_scope.cancel(reason="the consumer is closed")
+
+    @property
+    def _cancelled_close_seconds(self) -> float:
+        """The limit for :meth:`_close` after an error or cancellation: callbacks and LeaveGroup."""
+        group = self._settings.group
+        return 0.0 if group is None else 2 * group.cancelled_close_seconds_max
+
+    async def _close(self, *, is_normal: bool) -> None:
+        """Leave the group, even if the end is cancelled before it has begun."""
+        if self._coordinator is None:
+            await trio.lowlevel.checkpoint()
+        else:
+            await self._coordinator.close(is_normal=is_normal)

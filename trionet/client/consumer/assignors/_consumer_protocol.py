@@ -1,0 +1,119 @@
+"""Encodes what members of a consumer group exchange (Kafka: ConsumerProtocol).
+
+A message follows its version. Newer versions begin like the newest known one, since fields are only
+added at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ....errors import WireFormatError
+from ....protocol._wire import Chunk
+from ....protocol.messages import consumer_protocol_assignment as assignments
+from ....protocol.messages import consumer_protocol_subscription as subscriptions
+from ..._topic_partition import TopicPartition
+from ._assignor import MemberSubscription
+
+PROTOCOL_TYPE: Final = "consumer"
+"""The protocol type of consumer groups."""
+
+VERSION: Final = 3
+"""The version of encoded messages, as of Kafka's newest clients."""
+
+_VERSION_BYTES: Final = 2
+
+
+def encode_subscription(subscription: MemberSubscription) -> bytes:
+    """Encode a member's subscription; ``group_instance_id`` is not part of it."""
+    message = subscriptions.ConsumerProtocolSubscription(
+        topics=sorted(subscription.topics),
+        user_data=subscription.user_data,
+        owned_partitions=[
+            subscriptions.TopicPartition(topic=topic, partitions=partitions)
+            for topic, partitions in by_topic(sorted(subscription.owned_partitions)).items()
+        ],
+        generation_id=subscription.generation_id,
+        rack_id=subscription.rack_id,
+    )
+    chunks: list[Chunk] = []
+    subscriptions.MESSAGES[VERSION][1](message, chunks)
+    return _with_version(chunks)
+
+
+def decode_subscription(raw: bytes, group_instance_id: str | None = None) -> MemberSubscription:
+    """Decode a member's subscription.
+
+    Args:
+        raw: the member's metadata in the response to JoinGroup.
+        group_instance_id: of the member, from the same response.
+
+    Raises:
+        WireFormatError: it is malformed.
+    """
+    message = subscriptions.MESSAGES[_version(raw)][0](raw, _VERSION_BYTES)
+    return MemberSubscription(
+        message.topics,
+        message.user_data,
+        [
+            TopicPartition(each.topic, n)
+            for each in message.owned_partitions
+            for n in each.partitions
+        ],
+        message.generation_id,
+        message.rack_id or None,
+        group_instance_id,
+    )
+
+
+def encode_assignment(partitions: Iterable[TopicPartition]) -> bytes:
+    """Encode the partitions that the leader assigns to a member."""
+    message = assignments.ConsumerProtocolAssignment(
+        assigned_partitions=[
+            assignments.TopicPartition(topic=topic, partitions=numbers)
+            for topic, numbers in by_topic(partitions).items()
+        ]
+    )
+    chunks: list[Chunk] = []
+    assignments.MESSAGES[VERSION][1](message, chunks)
+    return _with_version(chunks)
+
+
+def decode_assignment(raw: bytes) -> list[TopicPartition]:
+    """Decode a member's assignment; empty if the leader sent no bytes.
+
+    Raises:
+        WireFormatError: it is malformed.
+    """
+    if not raw:
+        return []
+    message = assignments.MESSAGES[_version(raw)][0](raw, _VERSION_BYTES)
+    return [
+        TopicPartition(each.topic, number)
+        for each in message.assigned_partitions
+        for number in each.partitions
+    ]
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Group the numbers of partitions by topic, in the order given."""
+    found: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        found.setdefault(topic, []).append(partition)
+    return found
+
+
+def _version(raw: bytes) -> int:
+    version = int.from_bytes(raw[:_VERSION_BYTES], "big", signed=True)
+    if len(raw) < _VERSION_BYTES or version < 0:
+        raise WireFormatError("not a message of the consumer protocol: invalid version")
+    return min(version, VERSION)
+
+
+def _with_version(chunks: list[Chunk]) -> bytes:
+    encoded = [VERSION.to_bytes(_VERSION_BYTES, "big")]
+    for chunk in chunks:
+        assert isinstance(chunk, bytes)
+        encoded.append(chunk)
+    return b"".join(encoded)

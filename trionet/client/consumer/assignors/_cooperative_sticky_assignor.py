@@ -1,0 +1,62 @@
+"""Even shares; members keep their partitions, also during the rebalance.
+
+(Kafka: CooperativeStickyAssignor.) A partition that is to move to another member is assigned to
+none at first. Its owner sees that it lost it, gives it up and rejoins, and then it is free
+(KIP-429).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..._topic_partition import TopicPartition
+from ._assignor import NO_GENERATION, MemberSubscription, PartitionsByTopic, RebalanceProtocol
+from ._ownership import Claim
+from ._sticky_assignment import sticky_assignment, still_wanted
+from ._sticky_user_data import decode_generation, encode_generation
+
+
+class CooperativeStickyAssignor:
+    """Assigns evenly with as few moves as possible; moves take a second rebalance."""
+
+    name: Final = "cooperative-sticky"
+    protocols: Final = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
+
+    def user_data(
+        self,
+        topics: Sequence[str],  # noqa: ARG002 - the leader knows them
+        assigned: Sequence[TopicPartition] | None,  # noqa: ARG002 - as owned_partitions
+        generation: int,
+    ) -> bytes | None:
+        """The generation, for leaders without support for subscriptions of version 2."""
+        return encode_generation(generation)
+
+    def assign(
+        self,
+        partitions_by_topic: PartitionsByTopic,
+        subscriptions_by_member_id: Mapping[str, MemberSubscription],
+    ) -> dict[str, list[TopicPartition]]:
+        """See :meth:`.Assignor.assign`; partitions to be given up first are in no list."""
+        claims = {member: _claim(each) for member, each in subscriptions_by_member_id.items()}
+        before = still_wanted(claims, partitions_by_topic, subscriptions_by_member_id)
+        assignment = sticky_assignment(partitions_by_topic, subscriptions_by_member_id, before)
+        claimants: dict[TopicPartition, set[str]] = {}
+        for member, claim in claims.items():
+            for partition in claim.partitions:
+                claimants.setdefault(partition, set()).add(member)
+        return {
+            member: [
+                each
+                for each in held
+                if before.owners.get(each) == member or claimants.get(each, {member}) == {member}
+            ]
+            for member, held in assignment.items()
+        }
+
+
+def _claim(subscription: MemberSubscription) -> Claim:
+    generation = subscription.generation_id
+    if generation == NO_GENERATION:
+        generation = decode_generation(subscription.user_data)
+    return Claim(subscription.owned_partitions, generation)

@@ -1,0 +1,224 @@
+"""Divides partitions evenly among members while each keeps what it can (KIP-54).
+
+Topics with the same subscribers form a pool; most groups have one. Even means: no member could get
+a partition of another one that has at least two more. Among even divisions the one with the fewest
+moves is preferred: new partitions move before owned ones, and members do not just exchange
+partitions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from heapq import heapify, heappop, heappush, heapreplace
+from itertools import pairwise
+
+import attrs
+
+from ..._topic_partition import TopicPartition
+from ._assignor import MemberSubscription, PartitionsByTopic
+
+
+@attrs.frozen(eq=False)
+class Pool:
+    """The partitions that the same members subscribe to.
+
+    Attributes:
+        members: their ids, in order.
+        partitions: ordered by number, then by topic, so that no topic as a whole comes first.
+    """
+
+    members: tuple[str, ...]
+    partitions: tuple[TopicPartition, ...]
+
+
+def pools_of(
+    partitions_by_topic: PartitionsByTopic,
+    subscriptions: Mapping[str, MemberSubscription],
+    members: Iterable[str],
+) -> list[Pool]:
+    """The pools of a group, those with the fewest members first: they have the least choice.
+
+    Args:
+        partitions_by_topic: the existing topics.
+        subscriptions: of the members.
+        members: their ids in order.
+    """
+    subscribers: dict[str, list[str]] = {}
+    for member in members:
+        for topic in dict.fromkeys(subscriptions[member].topics):
+            subscribers.setdefault(topic, []).append(member)
+    pooled: dict[tuple[str, ...], list[TopicPartition]] = {}
+    for topic in sorted(partitions_by_topic.keys() & subscribers.keys()):
+        held = pooled.setdefault(tuple(subscribers[topic]), [])
+        held += (TopicPartition(topic, number) for number in partitions_by_topic[topic])
+    pools = [
+        Pool(who, tuple(sorted(held, key=lambda each: (each.partition, each.topic))))
+        for who, held in pooled.items()
+    ]
+    return sorted(pools, key=lambda pool: len(pool.members))
+
+
+class Shares:
+    """The partitions of each member so far.
+
+    Args:
+        pools: the partitions to divide.
+        members: the ids of all members in order.
+
+    Attributes:
+        loads: the number of partitions of each member.
+        free: the unassigned partitions, by pool.
+    """
+
+    def __init__(self, pools: Sequence[Pool], members: Sequence[str]) -> None:
+        self.loads = dict.fromkeys(members, 0)
+        self.free = {pool: dict.fromkeys(pool.partitions) for pool in pools}
+        self._places = {member: place for place, member in enumerate(members)}
+        self._holders: dict[TopicPartition, str] = {}
+        self._pools = {each.topic: pool for pool in pools for each in pool.partitions}
+        # A member gives up the last entry of its dict first.
+        self._held: dict[Pool, dict[str, dict[TopicPartition, None]]] = {
+            pool: {member: {} for member in pool.members} for pool in pools
+        }
+
+    def assignment(self) -> dict[str, list[TopicPartition]]:
+        """The partitions of each member."""
+        found: dict[str, list[TopicPartition]] = {member: [] for member in self.loads}
+        for partition, member in self._holders.items():
+            found[member].append(partition)
+        return {member: sorted(held) for member, held in found.items()}
+
+    def give(self, partition: TopicPartition, member: str) -> None:
+        """Assign a free partition to a member."""
+        pool = self._pools[partition.topic]
+        del self.free[pool][partition]
+        self._held[pool][member][partition] = None
+        self._holders[partition] = member
+        self.loads[member] += 1
+
+    def keep(
+        self, owners: Mapping[TopicPartition, str], targets: Mapping[str, int] | None = None
+    ) -> None:
+        """Assign free partitions to their owners.
+
+        Args:
+            owners: of partitions whose topics they subscribe to.
+            targets: how many partitions a member may have; None for no limit.
+        """
+        for free in self.free.values():
+            for partition in list(free):
+                owner = owners.get(partition)
+                if owner is not None and (targets is None or self.loads[owner] < targets[owner]):
+                    self.give(partition, owner)
+
+    def fill(self, targets: Mapping[str, int] | None = None) -> None:
+        """Assign all free partitions to the members with the fewest, or farthest below target."""
+        for pool, free in self.free.items():
+            heap = [
+                (self.loads[each] - (targets[each] if targets else 0), self._places[each], each)
+                for each in pool.members
+            ]
+            heapify(heap)
+            for partition in list(free):
+                load, place, member = heap[0]
+                self.give(partition, member)
+                heapreplace(heap, (load + 1, place, member))
+
+    def settle(
+        self, owners: Mapping[TopicPartition, str], earlier: Mapping[TopicPartition, str]
+    ) -> None:
+        """Move partitions until the shares are even and no exchange is left.
+
+        Each step makes the loads more even, or keeps them and reduces the moves: so this
+        terminates.
+
+        Args:
+            owners: the previous owners, who are preferred.
+            earlier: the owners before these, who are preferred next.
+        """
+        is_moving = True
+        while is_moving:
+            while any(self._even_out(pool, earlier) for pool in self.free):
+                pass
+            is_moving = self._undo_exchanges(owners)
+
+    def _even_out(self, pool: Pool, earlier: Mapping[TopicPartition, str]) -> bool:
+        """Move partitions from the fullest to the emptiest member. Returns whether any moved."""
+        loads, held = self.loads, self._held[pool]
+        losses = self._losses(pool, earlier)
+        fullest = [(-loads[each], self._places[each], each) for each in pool.members]
+        emptiest = [(loads[each], self._places[each], each) for each in pool.members]
+        heapify(fullest)
+        heapify(emptiest)
+        has_moved = False
+        while True:
+            while fullest and (-fullest[0][0] != loads[fullest[0][2]] or not held[fullest[0][2]]):
+                heappop(fullest)  # outdated, or nothing left in this pool
+            while emptiest[0][0] != loads[emptiest[0][2]]:
+                heappop(emptiest)
+            if not fullest or -fullest[0][0] - emptiest[0][0] <= 1:
+                return has_moved
+            giver, taker = fullest[0][2], emptiest[0][2]
+            self._move(self._least_kept(pool, giver, losses.get((giver, taker))), taker)
+            has_moved = True
+            for member in (giver, taker):
+                heappush(fullest, (-loads[member], self._places[member], member))
+                heappush(emptiest, (loads[member], self._places[member], member))
+
+    def _losses(
+        self, pool: Pool, earlier: Mapping[TopicPartition, str]
+    ) -> dict[tuple[str, str], list[TopicPartition]]:
+        """The partitions that members have and others had earlier, by both members."""
+        found: dict[tuple[str, str], list[TopicPartition]] = {}
+        for partition, member in earlier.items():
+            if self._pools.get(partition.topic) is pool and member in self._held[pool]:
+                found.setdefault((self._holders[partition], member), []).append(partition)
+        return found
+
+    def _least_kept(
+        self, pool: Pool, giver: str, lost: list[TopicPartition] | None
+    ) -> TopicPartition:
+        """The partition to move: one that the taker had before, or else the one assigned last."""
+        while lost:
+            partition = lost.pop()
+            if self._holders[partition] == giver:
+                return partition
+        return next(reversed(self._held[pool][giver]))
+
+    def _move(self, partition: TopicPartition, taker: str) -> None:
+        held = self._held[self._pools[partition.topic]]
+        giver = self._holders[partition]
+        del held[giver][partition]
+        held[taker][partition] = None
+        self._holders[partition] = taker
+        self.loads[giver] -= 1
+        self.loads[taker] += 1
+
+    def _undo_exchanges(self, owners: Mapping[TopicPartition, str]) -> bool:
+        """Move back partitions that went around in a circle. Returns whether there were any."""
+        moved: dict[tuple[str, str], list[TopicPartition]] = {}
+        givers: dict[str, dict[str, None]] = {}
+        for partition, taker in self._holders.items():
+            giver = owners.get(partition, taker)
+            if giver != taker:
+                moved.setdefault((giver, taker), []).append(partition)
+                givers.setdefault(taker, {})[giver] = None
+        has_undone = False
+        while circle := _circle(givers):
+            has_undone = True
+            for giver, taker in pairwise(circle):
+                self._move(moved[giver, taker].pop(), giver)
+                if not moved[giver, taker]:
+                    del givers[taker][giver]
+        return has_undone
+
+
+def _circle(givers: Mapping[str, Iterable[str]]) -> list[str]:
+    """Members that give to one another in a circle, the first one repeated at the end; or empty."""
+    try:
+        TopologicalSorter(givers).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        return circle
+    return []

@@ -1,0 +1,59 @@
+"""The owners of partitions before a rebalance, from claims that may contradict each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from ..._topic_partition import TopicPartition
+
+
+@attrs.frozen
+class Claim:
+    """The partitions that a member says it had.
+
+    Attributes:
+        partitions: its last assignment.
+        generation: of that assignment; -1 if the member does not report it.
+    """
+
+    partitions: Sequence[TopicPartition]
+    generation: int
+
+
+@attrs.frozen
+class Ownership:
+    """The owners that follow from the claims.
+
+    Attributes:
+        owners: the owner of each partition.
+        earlier: the member that had a partition before its owner, and does not know it was lost.
+        disputed: partitions that several members claim in the same generation; they have no owner.
+    """
+
+    owners: dict[TopicPartition, str] = attrs.field(factory=dict)
+    earlier: dict[TopicPartition, str] = attrs.field(factory=dict)
+    disputed: set[TopicPartition] = attrs.field(factory=set)
+
+
+def ownership(claims: Mapping[str, Claim]) -> Ownership:
+    """Decide between claims: the member of the newest generation owns a partition (KIP-341).
+
+    Args:
+        claims: by member id.
+    """
+    found = Ownership()
+    by_age = sorted(claims.items(), key=lambda item: item[1].generation, reverse=True)
+    for member, claim in by_age:
+        for partition in dict.fromkeys(claim.partitions):
+            owner = found.owners.setdefault(partition, member)
+            if owner == member:
+                continue
+            if claims[owner].generation == claim.generation:
+                found.disputed.add(partition)
+            else:
+                found.earlier.setdefault(partition, member)
+    for partition in found.disputed:
+        del found.owners[partition]
+    return found

@@ -1,0 +1,313 @@
+"""A member of a classic group: its state, its requests, and what the responses mean.
+
+(Kafka: AbstractCoordinator, its MemberState and Generation.) Pure. A transient error is a
+:class:`Verdict`; others are raised.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+from ....errors import FencedInstanceIdError, TrionetError
+from ....protocol import error_codes
+from ....protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from ....protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from ....protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from ....protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from ..._api_errors import api_error, is_retriable
+from ..assignors._consumer_protocol import PROTOCOL_TYPE
+from ._group_settings import GroupSettings
+
+NO_GENERATION: Final = -1
+MULTIPLE_MEMBERS_VERSION: Final = 3
+"""Of LeaveGroup: the first version with member ids and instance ids (KIP-345)."""
+
+_REASON_CHARACTERS_MAX: Final = 255  # KIP-800
+
+
+class Generation(NamedTuple):
+    """A member's identity in its group (Kafka: Generation).
+
+    Attributes:
+        id: counts the rebalances; -1 outside the group.
+        member_id: empty before the first response.
+        protocol: the assignor that the group has chosen.
+    """
+
+    id: int = NO_GENERATION
+    member_id: str = ""
+    protocol: str | None = None
+
+
+class MemberState(enum.Enum):
+    """The state of a member (Kafka: MemberState)."""
+
+    UNJOINED = "unjoined"
+    PREPARING_REBALANCE = "preparing rebalance"
+    """It has sent JoinGroup, and waits for the other members."""
+    COMPLETING_REBALANCE = "completing rebalance"
+    """It has joined, and waits for its assignment."""
+    STABLE = "stable"
+
+
+class Verdict(enum.Enum):
+    """What a response means for its request."""
+
+    DONE = "done"
+    RETRY_NOW = "retry now"
+    """Send the request again at once."""
+    RETRY_LATER = "retry later"
+    """Send the request again after a backoff."""
+    FIND_COORDINATOR = "find the coordinator"
+    """This broker is not the coordinator: find it, and retry after a backoff."""
+
+
+_COORDINATOR_MOVED: Final = {error_codes.COORDINATOR_NOT_AVAILABLE, error_codes.NOT_COORDINATOR}
+
+
+class ClassicMember:
+    """The membership of one consumer in a classic group.
+
+    Args:
+        settings: of the group.
+
+    Attributes:
+        state: of the member.
+        generation: its identity in the group.
+        assignment: its assignment in this generation, as the leader encoded it.
+        rejoin_reason: why it has to rejoin; None if it has not.
+    """
+
+    def __init__(self, settings: GroupSettings) -> None:
+        self._settings = settings
+        self.state = MemberState.UNJOINED
+        self.generation = Generation()
+        self.assignment = b""
+        self.rejoin_reason: str | None = ""
+
+    @property
+    def is_static(self) -> bool:
+        """Whether it keeps its partitions when it leaves, until its session ends (KIP-345)."""
+        return self._settings.instance_id is not None
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether it has its assignment, and may commit."""
+        return self.state is MemberState.STABLE
+
+    @property
+    def has_lost_generation(self) -> bool:
+        """Whether it is in no generation: its partitions may belong to another member by now."""
+        return self.generation.id == NO_GENERATION
+
+    def request_rejoin(self, reason: str) -> None:
+        """Rejoin as soon as the user's task has given up the partitions it has to."""
+        self.rejoin_reason = reason
+
+    # Joining.
+
+    def join_request(self, protocols: Sequence[tuple[str, bytes]]) -> JoinGroupRequest:
+        """Build a JoinGroup request.
+
+        Args:
+            protocols: assignors by preference, and the member's metadata for each.
+        """
+        self.state = MemberState.PREPARING_REBALANCE
+        return JoinGroupRequest(
+            group_id=self._settings.group_id,
+            session_timeout_ms=round(self._settings.session_seconds * 1000),
+            rebalance_timeout_ms=round(self._settings.poll_seconds_max * 1000),
+            member_id=self.generation.member_id,
+            group_instance_id=self._settings.instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=[
+                JoinGroupRequestProtocol(name=name, metadata=metadata)
+                for name, metadata in protocols
+            ],
+            reason=(self.rejoin_reason or "")[:_REASON_CHARACTERS_MAX],
+        )
+
+    def joined(self, response: JoinGroupResponse) -> Verdict:
+        """Handle the response to JoinGroup; with DONE the member is in a new generation.
+
+        Raises:
+            ApiError, FencedInstanceIdError: the join was rejected.
+        """
+        code = response.error_code
+        if code == error_codes.NONE:
+            self._check_type(response.protocol_type)
+            self.state = MemberState.COMPLETING_REBALANCE
+            self.generation = Generation(
+                response.generation_id, response.member_id, response.protocol_name
+            )
+            return Verdict.DONE
+        if code == error_codes.MEMBER_ID_REQUIRED:  # KIP-394
+            self.generation = Generation(NO_GENERATION, response.member_id)
+            return Verdict.RETRY_NOW
+        return self._refused(code)
+
+    def sync_request(self, assignments: Mapping[str, bytes]) -> SyncGroupRequest:
+        """Build a SyncGroup request.
+
+        Args:
+            assignments: of all members, if this one is the leader; else none.
+        """
+        return SyncGroupRequest(
+            group_id=self._settings.group_id,
+            generation_id=self.generation.id,
+            member_id=self.generation.member_id,
+            group_instance_id=self._settings.instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=self.generation.protocol,
+            assignments=[
+                SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
+                for member_id, assignment in assignments.items()
+            ],
+        )
+
+    def synced(self, response: SyncGroupResponse) -> Verdict:
+        """Handle the response to SyncGroup; with DONE the member has its assignment.
+
+        Raises:
+            ApiError, FencedInstanceIdError: the request was rejected.
+        """
+        if response.error_code != error_codes.NONE:
+            return self._refused(response.error_code)
+        self._check_type(response.protocol_type)
+        if response.protocol_name not in {None, self.generation.protocol}:
+            raise self._inconsistent(f"assignor {response.protocol_name}")
+        self.state = MemberState.STABLE
+        self.assignment = bytes(response.assignment)
+        self.rejoin_reason = None
+        return Verdict.DONE
+
+    def _check_type(self, protocol_type: str | None) -> None:
+        if protocol_type not in {None, PROTOCOL_TYPE}:
+            raise self._inconsistent(f"members of type {protocol_type}")
+
+    def _inconsistent(self, what: str) -> TrionetError:
+        self.reset("the group has members of another type")
+        return api_error(
+            error_codes.INCONSISTENT_GROUP_PROTOCOL,
+            f"group {self._settings.group_id}",
+            f"it uses {what}, but this member is of type {PROTOCOL_TYPE}",
+        )
+
+    def _refused(self, code: int) -> Verdict:
+        self.state = MemberState.UNJOINED
+        match code:
+            case error_codes.UNKNOWN_MEMBER_ID:
+                self.reset("the group does not know this member")
+                return Verdict.RETRY_NOW
+            case error_codes.ILLEGAL_GENERATION:
+                self.reset("the group has a newer generation", keeps_member_id=True)
+                return Verdict.RETRY_NOW
+            case error_codes.REBALANCE_IN_PROGRESS:
+                self.request_rejoin("the group is rebalancing")
+                return Verdict.RETRY_NOW
+            case _ if code in _COORDINATOR_MOVED:
+                return Verdict.FIND_COORDINATOR
+        raise_unless_passing(code, self._settings)
+        return Verdict.RETRY_LATER
+
+    # In the group.
+
+    def heartbeat_request(self) -> HeartbeatRequest:
+        """Build a Heartbeat request."""
+        return HeartbeatRequest(
+            group_id=self._settings.group_id,
+            generation_id=self.generation.id,
+            member_id=self.generation.member_id,
+            group_instance_id=self._settings.instance_id,
+        )
+
+    def heard(self, response: HeartbeatResponse, sent_as: Generation) -> Verdict:
+        """Handle the response to a heartbeat; DONE: the coordinator has noted it.
+
+        Args:
+            response: to :meth:`heartbeat_request`.
+            sent_as: the generation of the request; a response for an older one changes nothing.
+
+        Raises:
+            ApiError: this member is not allowed in the group.
+            FencedInstanceIdError: another consumer uses its instance id.
+        """
+        code = response.error_code
+        if code == error_codes.NONE or self.generation != sent_as:
+            return Verdict.DONE
+        if code == error_codes.REBALANCE_IN_PROGRESS:
+            self.request_rejoin("the group is rebalancing")
+            return Verdict.DONE
+        if code in {error_codes.UNKNOWN_MEMBER_ID, error_codes.ILLEGAL_GENERATION}:
+            self.dismissed(code)
+            return Verdict.DONE
+        if code in _COORDINATOR_MOVED:
+            return Verdict.FIND_COORDINATOR
+        raise_unless_passing(code, self._settings)
+        return Verdict.RETRY_LATER
+
+    def dismissed(self, code: int) -> None:
+        """Reset after the coordinator reported this member or its generation as unknown."""
+        if code == error_codes.ILLEGAL_GENERATION:
+            self.reset("the group has a newer generation", keeps_member_id=True)
+        else:
+            self.reset("the group does not know this member: its session may have ended")
+
+    def leave_request(self, reason: str, version: int) -> LeaveGroupRequest:
+        """Build a LeaveGroup request.
+
+        Args:
+            reason: for the broker's log (KIP-800).
+            version: of the API, which decides how members are named.
+        """
+        member_id = self.generation.member_id
+        if version < MULTIPLE_MEMBERS_VERSION:
+            return LeaveGroupRequest(group_id=self._settings.group_id, member_id=member_id)
+        return LeaveGroupRequest(
+            group_id=self._settings.group_id,
+            members=[
+                MemberIdentity(
+                    member_id=member_id,
+                    group_instance_id=self._settings.instance_id,
+                    reason=reason[:_REASON_CHARACTERS_MAX],
+                )
+            ],
+        )
+
+    def reset(self, reason: str, *, keeps_member_id: bool = False) -> None:
+        """Leave the generation, and request a rejoin.
+
+        Args:
+            reason: why.
+            keeps_member_id: whether the coordinator still knows the member id.
+        """
+        self.generation = Generation(
+            NO_GENERATION, self.generation.member_id if keeps_member_id else ""
+        )
+        self.state = MemberState.UNJOINED
+        self.assignment = b""
+        self.request_rejoin(reason)
+
+
+def raise_unless_passing(code: int, settings: GroupSettings) -> None:
+    """Raise an error that is not transient.
+
+    Raises:
+        FencedInstanceIdError: another consumer uses the same instance id.
+        ApiError: any other error for which retrying is useless.
+    """
+    if code == error_codes.FENCED_INSTANCE_ID:
+        raise FencedInstanceIdError(settings.group_id, settings.instance_id or "")
+    error = api_error(code, f"group {settings.group_id}")
+    if not is_retriable(error):
+        raise error

@@ -1,0 +1,125 @@
+"""Commits of the user, and auto-commits of the records that the user's loop has finished.
+
+(Kafka: ConsumerCoordinator.commitOffsetsSync, maybeAutoCommitOffsetsAsync.)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import trio
+
+from ....errors import TrionetError
+from ..._offset_and_metadata import OffsetAndMetadata
+from ..._topic_partition import TopicPartition
+from ..state._partition_state import NO_EPOCH, FetchPosition, PartitionState
+from ..state._subscription_state import SubscriptionState
+from ._classic_member import ClassicMember, Generation
+from ._committed_offsets import CommittedOffsets
+from ._group_settings import GroupSettings
+
+LOGGER: Final = logging.getLogger(__name__)
+
+
+class Commits:
+    """Commits positions, one commit at a time.
+
+    Args:
+        offsets: the offsets at the coordinator.
+        subscription: provides the positions.
+        member: the consumer's membership.
+        settings: of the group.
+        is_gone: whether a partition no longer exists; it is then left out of auto-commits. Kafka's
+            consumer delays the rebalance that such a partition causes to retry the commit.
+    """
+
+    def __init__(
+        self,
+        offsets: CommittedOffsets,
+        subscription: SubscriptionState,
+        member: ClassicMember,
+        settings: GroupSettings,
+        is_gone: Callable[[TopicPartition], bool],
+    ) -> None:
+        self._offsets = offsets
+        self._subscription = subscription
+        self._member = member
+        self._settings = settings
+        self._is_gone = is_gone
+        self._committing = trio.Lock()
+        self._settled: dict[TopicPartition, tuple[PartitionState, OffsetAndMetadata]] = {}
+
+    async def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata] | None) -> None:
+        """Commit these offsets, or by default those after everything that was handed out.
+
+        See :meth:`.CommittedOffsets.commit`.
+        """
+        if offsets is None:
+            offsets = _committable(self._subscription.positions())
+        if not offsets:
+            await trio.lowlevel.checkpoint()
+            return
+        generation = self._generation()
+        # The current record may be included: no auto-commit must go back behind it.
+        finished = self._finished()
+        async with self._committing:
+            await self._offsets.commit(offsets, generation)
+            self._settled.update((each, finished[each]) for each in offsets if each in finished)
+
+    async def commit_finished(self) -> None:
+        """Auto-commit finished records, if enabled and anything is new.
+
+        Errors are logged.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self._settings.auto_commit_seconds is None:
+            return
+        async with self._committing:
+            # A partition that belonged to another member in between has a new state, and so is
+            # committed again.
+            settled = self._settled
+            new = {each: at for each, at in self._finished().items() if settled.get(each) != at}
+            if not new:
+                return
+            offsets = {each: offset for each, (_, offset) in new.items()}
+            try:
+                await self._offsets.commit(offsets, self._generation(), is_gone=self._is_gone)
+            except TrionetError as error:
+                group_id = self._settings.group_id
+                LOGGER.warning("group %s: auto-commit failed: %s", group_id, error)
+            else:
+                settled.update(new)
+
+    def begin_at(self, partition: TopicPartition) -> None:
+        """Record that the position of this partition is the one that the group has committed.
+
+        It is not auto-committed until the user has finished more records: that would cost a request
+        after each rebalance, and replace the metadata that were committed with the offset.
+        """
+        self._settled[partition] = self._finished()[partition]
+
+    async def commit_regularly(self, seconds: float) -> None:
+        """Auto-commit at an interval, until cancelled."""
+        while True:
+            await trio.sleep(seconds)
+            if not self._subscription.is_group_managed or self._member.is_stable:
+                await self.commit_finished()  # else it would fail until the next generation
+
+    def _generation(self) -> Generation:
+        return self._offsets.generation(as_member=self._subscription.is_group_managed)
+
+    def _finished(self) -> dict[TopicPartition, tuple[PartitionState, OffsetAndMetadata]]:
+        states = self._subscription.partitions
+        finished = _committable(self._subscription.finished_positions())
+        return {each: (states[each], offset) for each, offset in finished.items()}
+
+
+def _committable(
+    positions: Mapping[TopicPartition, FetchPosition],
+) -> dict[TopicPartition, OffsetAndMetadata]:
+    return {
+        each: OffsetAndMetadata(offset, "", None if epoch == NO_EPOCH else epoch)
+        for each, (offset, epoch) in positions.items()
+    }

@@ -1,0 +1,149 @@
+"""What members send to the group's leader, and what the leader computes for them.
+
+(Kafka: ConsumerCoordinator.metadata, onLeaderElected, MetadataSnapshot.) Pure.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from ....errors import ConfigError, WireFormatError
+from ....protocol.messages.join_group import JoinGroupResponseMember
+from ..._topic_partition import TopicPartition
+from ...metadata._cluster import Cluster
+from ..assignors import Assignor, MemberSubscription, RebalanceProtocol, partitions_by_topic
+from ..assignors._consumer_protocol import (
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+
+LOGGER: Final = logging.getLogger(__name__)
+
+Snapshot: TypeAlias = Mapping[str, Mapping[int, frozenset[str]]]
+"""The input of an assignment: topics, their partitions, and the racks of their replicas."""
+
+
+def rebalance_protocol(assignors: Sequence[Assignor]) -> RebalanceProtocol:
+    """The highest protocol that all assignors support (KIP-429).
+
+    So a group moves from an eager assignor to a cooperative one in two rolling restarts: first with
+    both in the list, then with the new one alone.
+
+    Raises:
+        ConfigError: there are no assignors, they have no protocol in common, or two have the same
+            name.
+    """
+    names = [each.name for each in assignors]
+    if not names or len(set(names)) < len(names):
+        raise ConfigError(
+            f"partition.assignment.strategy = {', '.join(names) or 'nothing'} is not allowed;"
+            " allowed: one or more assignors, each once"
+        )
+    common = frozenset.intersection(*(frozenset(each.protocols) for each in assignors))
+    if not common:
+        raise ConfigError(
+            f"partition.assignment.strategy = {', '.join(names)}: these assignors have no rebalance"
+            " protocol in common; choose assignors that do"
+        )
+    return max(common)
+
+
+class GroupAssignment:
+    """Encodes the member's subscription, and runs the assignors for the group.
+
+    Args:
+        assignors: by preference.
+        rack_id: the rack of this member.
+    """
+
+    def __init__(self, assignors: Sequence[Assignor], rack_id: str | None) -> None:
+        self.protocol = rebalance_protocol(assignors)
+        self._by_name = {each.name: each for each in assignors}
+        self._rack_id = rack_id
+        self._assigned: Sequence[TopicPartition] | None = None
+        self._generation = -1
+
+    def protocols(
+        self, topics: Iterable[str], owned: Iterable[TopicPartition]
+    ) -> list[tuple[str, bytes]]:
+        """The name of each assignor, and this member's subscription as its metadata in JoinGroup.
+
+        Args:
+            topics: the topics that the member subscribes to.
+            owned: the partitions that it still has.
+        """
+        names = sorted(topics)
+        kept = tuple(sorted(owned))
+        return [
+            (
+                name,
+                encode_subscription(
+                    MemberSubscription(
+                        names,
+                        assignor.user_data(names, self._assigned, self._generation),
+                        kept,
+                        self._generation,
+                        self._rack_id,
+                    )
+                ),
+            )
+            for name, assignor in self._by_name.items()
+        ]
+
+    def assigned(self, partitions: Sequence[TopicPartition], generation: int) -> None:
+        """Record the partitions that this member was assigned."""
+        self._assigned, self._generation = partitions, generation
+
+    def knows(self, name: str | None) -> bool:
+        """Whether an assignor is among those of this member."""
+        return name in self._by_name
+
+    def assign(
+        self, name: str, subscriptions: Mapping[str, MemberSubscription], cluster: Cluster
+    ) -> dict[str, bytes]:
+        """The encoded assignment of each member.
+
+        Args:
+            name: of the assignor that the group has chosen.
+            subscriptions: of the members.
+            cluster: with the topics they subscribe to.
+        """
+        topics = wanted_topics(subscriptions)
+        partitions = snapshot(cluster, topics)
+        if missing := topics - partitions.keys():
+            LOGGER.warning("topics without known partitions in the group: %s", sorted(missing))
+        assigned = self._by_name[name].assign(partitions, subscriptions)
+        return {member: encode_assignment(given) for member, given in assigned.items()}
+
+
+def subscriptions_of(
+    members: Iterable[JoinGroupResponseMember],
+) -> dict[str, MemberSubscription]:
+    """The subscriptions of members, by member id.
+
+    A member whose metadata are malformed gets nothing, and does not prevent the assignment of
+    others.
+    """
+    found: dict[str, MemberSubscription] = {}
+    for member in members:
+        try:
+            found[member.member_id] = decode_subscription(
+                bytes(member.metadata), member.group_instance_id
+            )
+        except WireFormatError as error:
+            LOGGER.warning("member %s sent a malformed subscription: %s", member.member_id, error)
+            found[member.member_id] = MemberSubscription(())
+    return found
+
+
+def wanted_topics(subscriptions: Mapping[str, MemberSubscription]) -> frozenset[str]:
+    """All topics that any member subscribes to."""
+    return frozenset(topic for each in subscriptions.values() for topic in each.topics)
+
+
+def snapshot(cluster: Cluster, topics: Iterable[str]) -> Snapshot:
+    """The input of an assignment of these topics."""
+    return partitions_by_topic(cluster, topics)

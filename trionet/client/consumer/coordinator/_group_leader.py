@@ -1,0 +1,123 @@
+"""The duties of a group's leader: it assigns partitions, and notices when the topics change.
+
+(Kafka: ConsumerCoordinator.onLeaderElected and its MetadataSnapshot.)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Final
+
+import trio
+
+from ....errors import LocalProtocolError
+from ....protocol.messages.join_group import JoinGroupResponse
+from ...network._kafka_client import KafkaClient
+from ..state._subscription_state import SubscriptionState, SubscriptionType
+from ._classic_member import ClassicMember
+from ._group_assignment import GroupAssignment, Snapshot, snapshot, subscriptions_of, wanted_topics
+from ._group_settings import GroupSettings
+
+LOGGER: Final = logging.getLogger(__name__)
+
+
+class GroupLeader:
+    """Computes assignments if this member is elected; every member has one.
+
+    Args:
+        client: provides the metadata.
+        subscription: the user's subscription.
+        member: has to rejoin when topics change.
+        assignment: runs the assignors.
+        settings: of the group.
+    """
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        subscription: SubscriptionState,
+        member: ClassicMember,
+        assignment: GroupAssignment,
+        settings: GroupSettings,
+    ) -> None:
+        self._client = client
+        self._subscription = subscription
+        self._member = member
+        self._assignment = assignment
+        self._settings = settings
+        self._assigned_from: Snapshot | None = None
+        self._topics: frozenset[str] = frozenset()
+        self._updates_seen = 0
+
+    # Topics.
+
+    async def until_topics_known(self) -> None:
+        """Wait until a pattern can be matched against all topics of the cluster."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        metadata = self._client.metadata
+        metadata.want(self._subscription.metadata_topics)
+        if self._subscription.type is SubscriptionType.PATTERN:
+            while metadata.cluster.is_bootstrap or not metadata.updates:
+                await self._client.until_updated(metadata.updates)
+        self.look_at_metadata()
+
+    def look_at_metadata(self) -> None:
+        """Make the member rejoin if the topics of the last assignment have changed."""
+        metadata = self._client.metadata
+        if metadata.updates == self._updates_seen:
+            return
+        self._updates_seen = metadata.updates
+        cluster = metadata.cluster
+        if self._subscription.type is SubscriptionType.PATTERN:
+            excludes = self._settings.exclude_internal_topics
+            is_new = self._subscription.subscribe_matching(
+                name
+                for name, topic in cluster.topics.items()
+                if topic.partitions and not (topic.is_internal and excludes)
+            )
+            if is_new:
+                self._member.request_rejoin("the topics that match the pattern have changed")
+        before = self._assigned_from
+        if before is not None and snapshot(cluster, self._topics) != before:
+            self._member.request_rejoin("the partitions of subscribed topics have changed")
+
+    # Assignments.
+
+    async def assignments(self, response: JoinGroupResponse) -> dict[str, bytes]:
+        """The assignments of all members if this one is the leader; empty otherwise.
+
+        Raises:
+            LocalProtocolError: the group has chosen an assignor that this member lacks.
+        """
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self._assigned_from = None
+        if response.leader != response.member_id:
+            self._subscription.reset_group_subscription()
+            return {}
+        name = response.protocol_name
+        if name is None or not self._assignment.knows(name):
+            raise LocalProtocolError(
+                f"the group has chosen assignor {name}, which this member does not have"
+            )
+        subscriptions = subscriptions_of(response.members)
+        topics = wanted_topics(subscriptions)
+        await self._until_described(topics)
+        cluster = self._client.metadata.cluster
+        self._topics = topics
+        self._assigned_from = snapshot(cluster, topics)
+        # KIP-814: a static leader has returned, and all members keep their assignments.
+        if response.skip_assignment:
+            return {}
+        return self._assignment.assign(name, subscriptions, cluster)
+
+    async def _until_described(self, topics: Collection[str]) -> None:
+        """Wait for the metadata of all topics that members subscribe to."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self._subscription.subscribe_group(topics)
+        metadata = self._client.metadata
+        metadata.want(self._subscription.metadata_topics)
+        if self._subscription.metadata_topics is None:
+            return
+        while not all(topic in metadata.cluster.topics for topic in topics):
+            await self._client.until_updated(metadata.request_update())

@@ -1,0 +1,286 @@
+"""Keeps a consumer in its group: joins when the user's task is ready for it, and sends heartbeats.
+
+(Kafka: AbstractCoordinator and its HeartbeatThread.) One background task; what the user must take
+part in, such as giving up partitions, is done by :mod:`._consumer_coordinator` in the user's task.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from ....errors import DisconnectedError, FencedInstanceIdError, TrionetError
+from ....protocol.messages.heartbeat import HeartbeatRequest
+from ....protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from ....protocol.messages.leave_group import LeaveGroupRequest
+from ....protocol.messages.sync_group import SyncGroupRequest
+from ._classic_member import ClassicMember, Generation, MemberState, Verdict
+from ._coordinator_finder import CoordinatorFinder
+from ._group_leader import GroupLeader
+from ._group_settings import GroupSettings
+from ._heartbeat import Heartbeat, PollInterval
+
+LOGGER: Final = logging.getLogger(__name__)
+
+JOIN_GROUP_LAPSE_SECONDS: Final = 5.0
+"""How much longer than a rebalance may take to wait for the response to JoinGroup (KAFKA-7610)."""
+
+
+class Membership:
+    """Joins the group and sends heartbeats.
+
+    Args:
+        finder: finds the coordinator and sends requests to it.
+        member: the state of the membership.
+        leader: computes the assignments if this member is the leader.
+        settings: of the group.
+        rng: jitters backoffs.
+        protocols: returns what to put into JoinGroup.
+        on_leading: called with the assignment of this member when it is the leader.
+        notify: called when there is something to do in the user's task.
+
+    Attributes:
+        poll_interval: the time since the user requested a record.
+        is_joining: whether a join is due or in progress.
+        joined: the generation whose assignment waits for the user's task; None if none does.
+        failure: an error to be raised in the user's task.
+    """
+
+    def __init__(
+        self,
+        finder: CoordinatorFinder,
+        member: ClassicMember,
+        leader: GroupLeader,
+        settings: GroupSettings,
+        rng: random.Random,
+        *,
+        protocols: Callable[[], list[tuple[str, bytes]]],
+        on_leading: Callable[[bytes], object],
+        notify: Callable[[], object],
+    ) -> None:
+        self._finder = finder
+        self._member = member
+        self._leader = leader
+        self._settings = settings
+        self._rng = rng
+        self._protocols = protocols
+        self._on_leading = on_leading
+        self._notify = notify
+        self._heartbeat = Heartbeat(settings.heartbeat_seconds, settings.session_seconds)
+        self._failures = 0
+        self._changed = trio.Event()
+        self._scope = trio.CancelScope()
+        self.poll_interval = PollInterval(settings.poll_seconds_max)
+        self.is_joining = False
+        self.joined: Generation | None = None
+        self.failure: TrionetError | None = None
+
+    def join(self) -> None:
+        """Join the group: the user's task is ready."""
+        self.is_joining = True
+        changed, self._changed = self._changed, trio.Event()
+        changed.set()
+
+    async def run(self) -> None:
+        """Keep the membership until cancelled.
+
+        Raises:
+            FencedInstanceIdError: another consumer has taken this member's place for good; nothing
+                else can be done for the group.
+        """
+        try:
+            while True:
+                with trio.CancelScope() as self._scope:
+                    await self._keep()
+        except FencedInstanceIdError:
+            self.is_joining = False
+            self._member.reset("another consumer uses the same group.instance.id")
+            raise
+
+    async def _keep(self) -> None:
+        while True:
+            if self.is_joining:
+                await self._join()
+            elif self._member.state is MemberState.STABLE:
+                await self._stay()
+            else:
+                await self._changed.wait()
+
+    # Joining.
+
+    async def _join(self) -> None:
+        """Join until it succeeds, or cannot succeed."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        self.joined = None
+        try:
+            if await self._join_keeping_state():
+                self._heartbeat.begin(trio.current_time())
+                self.joined = self._member.generation
+        except FencedInstanceIdError:
+            raise
+        except TrionetError as error:
+            self._member.state = MemberState.UNJOINED
+            self.failure = error
+        self.is_joining = False
+        self._notify()
+
+    async def _join_keeping_state(self) -> bool:
+        """Retry until the member has joined; False if it was removed from the group meanwhile.
+
+        In that case the user's task first has to give up as lost what a cooperative member keeps
+        while it joins (Kafka: resetStateAndRejoin).
+        """
+        had_generation = not self._member.has_lost_generation
+        failures = 0
+        while (verdict := await self._try_to_join()) is not Verdict.DONE:
+            if had_generation and self._member.has_lost_generation:
+                return False
+            if verdict is Verdict.FIND_COORDINATOR:
+                self._finder.forget(self._finder.node, "it is not the coordinator")
+            if verdict is not Verdict.RETRY_NOW:
+                failures += 1
+                await trio.sleep(self._settings.retry.seconds(failures, self._rng))
+        return True
+
+    async def _try_to_join(self) -> Verdict:
+        await trio.lowlevel.checkpoint_if_cancelled()
+        try:
+            verdict = await self._join_once()
+        except DisconnectedError as error:
+            LOGGER.info("group %s: joining failed: %s", self._settings.group_id, error)
+            verdict = Verdict.RETRY_LATER
+        if verdict is not Verdict.DONE:
+            self._member.state = MemberState.UNJOINED
+        return verdict
+
+    async def _join_once(self) -> Verdict:
+        member, settings = self._member, self._settings
+        rebalance_seconds = settings.poll_seconds_max + JOIN_GROUP_LAPSE_SECONDS
+        await self._leader.until_topics_known()
+        response: JoinGroupResponse = await self._finder.request(
+            JoinGroupRequest,
+            lambda _: member.join_request(self._protocols()),
+            seconds_max=max(settings.request_seconds, rebalance_seconds),
+        )
+        verdict = member.joined(response)
+        if verdict is not Verdict.DONE:
+            return verdict
+        assignments = await self._leader.assignments(response)
+        if response.member_id in assignments:
+            self._on_leading(assignments[response.member_id])
+        synced = await self._finder.request(
+            SyncGroupRequest, lambda _: member.sync_request(assignments)
+        )
+        verdict = member.synced(synced)
+        if verdict is Verdict.DONE:
+            LOGGER.info(
+                "group %s: joined generation %d as %s with assignor %s",
+                settings.group_id,
+                *member.generation,
+            )
+        return verdict
+
+    # Staying.
+
+    async def _stay(self) -> None:
+        """Do what is due, or wait for it."""
+        now = trio.current_time()
+        if self.poll_interval.left(now) <= 0:
+            await self._leave_slow_user(now)
+        elif seconds := min(self._heartbeat.due_in(now), self.poll_interval.look_again_in(now)):
+            with trio.move_on_after(seconds):
+                await self._changed.wait()
+        else:
+            await self._beat(now)
+
+    async def _beat(self, now: float) -> None:
+        await trio.lowlevel.checkpoint()
+        member, settings = self._member, self._settings
+        sent_as = member.generation
+        self._heartbeat.sent(now)
+        session_left = self._heartbeat.session_left(now) or settings.session_seconds
+        try:
+            response = await self._finder.request(
+                HeartbeatRequest,
+                lambda _: member.heartbeat_request(),
+                seconds_max=min(settings.request_seconds, session_left),
+            )
+            verdict = member.heard(response, sent_as)
+        except DisconnectedError:
+            verdict = Verdict.RETRY_LATER
+        except FencedInstanceIdError:
+            raise
+        except TrionetError as error:
+            self.failure = error
+            self._notify()
+            verdict = Verdict.RETRY_LATER
+        if verdict is Verdict.FIND_COORDINATOR:
+            self._finder.forget(self._finder.node, "it is not the coordinator")
+        now = trio.current_time()
+        if verdict is Verdict.DONE:
+            self._failures = 0
+            self._heartbeat.heard(now)
+        else:
+            self._failures += 1
+            wait = self._settings.retry.seconds(self._failures, self._rng)
+            self._heartbeat.failed(now, wait)
+        self._leader.look_at_metadata()
+        if member.rejoin_reason is not None:
+            self._notify()
+
+    async def _leave_slow_user(self, now: float) -> None:
+        """Leave because the user does not request records, so that others get the partitions.
+
+        A static member sends nothing, and keeps them until its session ends (Kafka:
+        handlePollTimeoutExpiry).
+        """
+        await trio.lowlevel.checkpoint()
+        LOGGER.warning(
+            "group %s: leaving, because %.1f s have passed since the last request for a record, and"
+            " max.poll.interval.ms is %.0f. Raise that limit, or do less work per record",
+            self._settings.group_id,
+            now - self.poll_interval.asked_at,
+            self._settings.poll_seconds_max * 1000,
+        )
+        if not self._member.is_static:
+            with trio.move_on_after(self._settings.request_seconds):
+                await self._send_leave("max.poll.interval.ms was exceeded")
+        self._member.reset("max.poll.interval.ms was exceeded")
+        self._notify()
+
+    # Leaving.
+
+    async def leave(self, reason: str) -> None:
+        """Leave the group until :meth:`join`; a static member sends nothing (KIP-345).
+
+        There are no retries: if the coordinator cannot be reached, the session will time out.
+        """
+        await trio.lowlevel.checkpoint()
+        was_joining = self.is_joining
+        self._scope.cancel(reason="the consumer leaves its group")
+        self.is_joining = False
+        self.joined = None
+        try:
+            if not self._member.is_static:
+                if was_joining:
+                    # A broker handles the requests of a connection one after the other, and a
+                    # JoinGroup waits there for as long as a rebalance takes.
+                    self._finder.drop_connection()
+                await self._send_leave(reason)
+        finally:
+            self._member.reset(reason)
+
+    async def _send_leave(self, reason: str) -> None:
+        await trio.lowlevel.checkpoint()
+        if self._finder.node is None or not self._member.generation.member_id:
+            return
+        try:
+            await self._finder.request(
+                LeaveGroupRequest, lambda version: self._member.leave_request(reason, version)
+            )
+        except TrionetError as error:
+            LOGGER.info("group %s: could not send LeaveGroup: %s", self._settings.group_id, error)

@@ -1,0 +1,48 @@
+"""Counters of fetched records, for metrics (Kafka: FetchMetricsManager).
+
+A fetched partition or a decoded chunk costs two additions.
+"""
+
+from __future__ import annotations
+
+from ..records._chunk import Chunk
+from ._completed_fetch import CompletedFetch
+
+
+class TopicCounters:
+    """Counters of one topic, which only grow.
+
+    Attributes:
+        records: decoded records.
+        bytes_: the size of their batches as fetched.
+    """
+
+    __slots__ = ("bytes_", "records")
+
+    def __init__(self) -> None:
+        self.records = self.bytes_ = 0
+
+
+class FetchCounters:
+    """Counters of fetched records.
+
+    Attributes:
+        topics: by name.
+    """
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicCounters] = {}
+
+    def fetched(self, fetch: CompletedFetch) -> None:
+        """Count the fetched batches of a partition."""
+        self._topic(fetch.name.topic).bytes_ += fetch.size
+
+    def decoded(self, chunk: Chunk) -> None:
+        """Count decoded records."""
+        self._topic(chunk.name.topic).records += chunk.count
+
+    def _topic(self, name: str) -> TopicCounters:
+        counters = self.topics.get(name)
+        if counters is None:
+            counters = self.topics[name] = TopicCounters()
+        return counters

@@ -1,0 +1,133 @@
+"""What requests to the leaders of partitions have in common (Kafka: OffsetFetcherUtils)."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import trio
+
+from ..._api_errors import STALE_METADATA, api_error, is_retriable
+from ..._backoff import ExponentialBackoff
+from ..._node import Node
+from ..._topic_partition import TopicPartition
+from ...network._kafka_client import KafkaClient
+from ...requests._response import ClientResponse
+from ..state._partition_state import PartitionState
+from ..state._pending_errors import PendingErrors
+from ._leaders import by_leader
+
+
+class InFlightPartition(Protocol):
+    """A partition as it was when the request to its leader was sent."""
+
+    @property
+    def state(self) -> PartitionState: ...
+
+    @property
+    def jumps(self) -> int: ...
+
+
+class LeaderPartition(Protocol):
+    """The response of a leader about one partition."""
+
+    error_code: int
+
+
+A = TypeVar("A", bound=InFlightPartition)
+B = TypeVar("B", bound=LeaderPartition)
+
+
+class Ready(NamedTuple):
+    """Which leaders can be sent a request now.
+
+    Attributes:
+        leaders: their partitions.
+        seconds: until another leader may be ready.
+    """
+
+    leaders: dict[Node, list[TopicPartition]]
+    seconds: float
+
+
+class LeaderRequests:
+    """Finds the leaders of partitions and handles their responses.
+
+    Args:
+        client: sends the requests.
+        errors: collects errors for the user's next call.
+        retry: the backoff before a partition is requested again.
+        rng: jitters the backoff.
+    """
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        errors: PendingErrors,
+        retry: ExponentialBackoff,
+        rng: random.Random,
+    ) -> None:
+        self._client = client
+        self._errors = errors
+        self._retry = retry
+        self._rng = rng
+
+    def ready(self, names: Iterable[TopicPartition]) -> Ready:
+        """The leaders that can be sent a request now; begins to connect to the others."""
+        metadata = self._client.metadata
+        leaders, unknown = by_leader(metadata.cluster, names)
+        if unknown:
+            metadata.request_update()
+        found: dict[Node, list[TopicPartition]] = {}
+        seconds = math.inf
+        for node, partitions in leaders.items():
+            if self._client.ready(node):
+                found[node] = partitions
+            else:
+                seconds = min(seconds, self._client.poll_delay(node) or math.inf)
+                self._errors.add_if_final(self._client.authentication_error(node))
+        return Ready(found, seconds)
+
+    def handle_response(
+        self,
+        in_flight: Mapping[TopicPartition, A],
+        response: ClientResponse,
+        partitions_of: Callable[[Any], Mapping[TopicPartition, B]],
+        on_success: Callable[[TopicPartition, A, B], None],
+    ) -> None:
+        """Handle the response for partitions whose position has not changed in the meantime.
+
+        Args:
+            in_flight: the partitions of the request.
+            response: the leader's.
+            partitions_of: extracts the response of each partition from the body.
+            on_success: called with each partition without an error.
+        """
+        found: Mapping[TopicPartition, B] = {}
+        if response.error is None:
+            found = partitions_of(response.body)
+        else:
+            self._errors.add_if_final(response.error)
+        for name, each in in_flight.items():
+            if each.state.jumps != each.jumps:
+                continue
+            each.state.is_request_in_flight = False
+            partition = found.get(name)
+            if partition is not None and not partition.error_code:
+                on_success(name, each, partition)
+            else:
+                self._retry_later(
+                    name, each.state, 0 if partition is None else partition.error_code
+                )
+
+    def _retry_later(self, name: TopicPartition, state: PartitionState, error_code: int) -> None:
+        state.put_off(trio.current_time(), self._retry, self._rng)
+        if not error_code:
+            return
+        if error_code in STALE_METADATA:
+            self._client.metadata.request_update()
+        error = api_error(error_code, f"the position in {name}")
+        if not is_retriable(error):
+            self._errors.add_partition(name, state, error)

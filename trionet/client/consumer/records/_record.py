@@ -1,0 +1,113 @@
+"""What a consumer hands out: single records, or batches of records as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import attrs
+
+from ....protocol.records._types import Headers
+from ..._topic_partition import TopicPartition
+
+
+class ConsumerRecord(NamedTuple):
+    """A record and its place.
+
+    Attributes:
+        topic: the topic's name.
+        partition: the partition's number.
+        offset: its offset in the partition.
+        timestamp: in milliseconds since 1970; -1 for none.
+        key: None for null.
+        value: None for null.
+        headers: names and values, in order; a name may occur more than once.
+        timestamp_type: 0 if the producer set the timestamp, 1 if the broker did.
+        leader_epoch: the epoch of the leader that appended it; -1 if the broker does not report it
+            (KIP-320).
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    timestamp_type: int
+    leader_epoch: int
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The record's partition, as ``commit``, ``seek`` and ``pause`` take it."""
+        return TopicPartition(self.topic, self.partition)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ConsumerBatch:
+    """Records of one partition as columns of the same length.
+
+    Attributes:
+        topic: the topic's name.
+        partition: the partition's number.
+        offsets: a range if no offset is missing, else a list.
+        timestamps: in milliseconds since 1970.
+        keys: None for null.
+        values: None for null.
+        headers: names and values; empty for a record without headers.
+        timestamp_type: 0 if the producers set the timestamps, 1 if the broker did.
+        leader_epoch: of all the records; see :class:`ConsumerRecord`.
+    """
+
+    topic: str
+    partition: int
+    offsets: Sequence[int]
+    timestamps: Sequence[int]
+    keys: Sequence[bytes | None]
+    values: Sequence[bytes | None]
+    headers: Sequence[Headers]
+    timestamp_type: int
+    leader_epoch: int
+
+    def __len__(self) -> int:
+        return len(self.offsets)
+
+    @property
+    def topic_partition(self) -> TopicPartition:
+        """The partition of the records, as ``commit``, ``seek`` and ``pause`` take it."""
+        return TopicPartition(self.topic, self.partition)
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        """Iterate over the records one by one."""
+        columns = self.offsets, self.timestamps, self.keys, self.values, self.headers
+        return map(
+            ConsumerRecord,
+            repeat(self.topic),
+            repeat(self.partition),
+            *columns,
+            repeat(self.timestamp_type),
+            repeat(self.leader_epoch),
+        )
+
+    def arrow(self) -> Any:
+        """The columns as a ``pyarrow.RecordBatch``: offset, timestamp, key, value, headers.
+
+        Timestamps are milliseconds in UTC; headers are null for a record without any.
+
+        Raises:
+            ImportError: pyarrow or numpy is not installed (``pip install trionet[spark]``).
+        """
+        import pyarrow as pa
+
+        from ....protocol.records.columnar._arrow_columns import SCHEMA
+
+        headers: Any = [each or None for each in self.headers]
+        columns = [self.offsets, self.timestamps, self.keys, self.values, headers]
+        return pa.RecordBatch.from_arrays(
+            [
+                pa.array(column, type=field.type)
+                for column, field in zip(columns, SCHEMA, strict=True)
+            ],
+            schema=SCHEMA,
+        )

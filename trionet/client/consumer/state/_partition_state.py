@@ -1,0 +1,263 @@
+"""The position in one partition, and what has to be done before it may be fetched.
+
+(Kafka: SubscriptionState.TopicPartitionState, FetchPosition.) Pure: ``now`` is a parameter, in
+seconds of the loop's clock.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import random
+from typing import Final, NamedTuple, Protocol
+
+from ..._backoff import ExponentialBackoff
+from ._reset_strategy import ResetStrategy
+
+NO_EPOCH: Final = -1
+OFFSET_MAX: Final = 2**63 - 2
+"""Of a record; the protocol can carry one more, for the position after it."""
+
+
+class FetchPosition(NamedTuple):
+    """Where to read next.
+
+    Attributes:
+        offset: of the next record.
+        epoch: the leader epoch of the record before it; -1 if it is not known. Needed to detect
+            truncation (KIP-320).
+    """
+
+    offset: int
+    epoch: int = NO_EPOCH
+
+
+class FetchState(enum.Enum):
+    """What is known about a position (Kafka: FetchStates)."""
+
+    INITIALIZING = "initializing"
+    """No position: the group's committed offset has to be fetched."""
+    AWAIT_RESET = "await reset"
+    """No position: the offset for a :class:`.ResetStrategy` has to be looked up."""
+    AWAIT_VALIDATION = "await validation"
+    """The leader has changed: whether it has the records read so far has to be checked."""
+    FETCHING = "fetching"
+    """The position is valid."""
+
+
+class HandedOutRecords(Protocol):
+    """Records of one partition that are being handed out one by one; a :class:`.Chunk`."""
+
+    def position(self) -> FetchPosition:
+        """The position after the records that were handed out."""
+        ...
+
+    def finished(self) -> FetchPosition:
+        """The position after the records that the user has finished."""
+        ...
+
+    def finish(self) -> None:
+        """Record that the user has finished all records that were handed out."""
+        ...
+
+    def stop(self) -> None:
+        """Hand out no more."""
+        ...
+
+
+class PartitionState:
+    """One assigned partition.
+
+    Attributes:
+        state: what is known about its position.
+        strategy: while a reset is awaited, where to reset to.
+        is_paused: whether the user has paused it.
+        is_revocation_pending: whether it is about to be given up; nothing of it is handed out.
+        jumps: counts how often fetched records became useless, because the position has changed
+            other than by reading on, or has to be validated.
+        leader_epoch: the newest leader epoch for which the position is valid; -1 for none.
+        retry_at: the earliest time to reset, validate or fetch it.
+        failures: how often that has failed in a row.
+        is_request_in_flight: whether a request to reset or validate it is in flight.
+        is_fetched_alone: whether it is fetched alone, because the last response with it was too
+            large, to find out whether this partition is the reason.
+        high_watermark: the offset after the last fully replicated record; None before the first
+            fetch.
+        last_stable_offset: the offset before which every transaction has ended.
+        log_start_offset: the first offset of the log.
+    """
+
+    __slots__ = (
+        "_finished",
+        "_handing_out",
+        "_position",
+        "_preferred_replica",
+        "_preferred_until",
+        "failures",
+        "high_watermark",
+        "is_fetched_alone",
+        "is_paused",
+        "is_request_in_flight",
+        "is_revocation_pending",
+        "jumps",
+        "last_stable_offset",
+        "leader_epoch",
+        "log_start_offset",
+        "retry_at",
+        "state",
+        "strategy",
+    )
+
+    def __init__(self) -> None:
+        self.state = FetchState.INITIALIZING
+        self.strategy: ResetStrategy | None = None
+        self.is_paused = False
+        self.is_revocation_pending = False
+        self.jumps = 0
+        self.leader_epoch = NO_EPOCH
+        self.retry_at = -math.inf
+        self.failures = 0
+        self.is_request_in_flight = False
+        self.is_fetched_alone = False
+        self.high_watermark: int | None = None
+        self.last_stable_offset: int | None = None
+        self.log_start_offset: int | None = None
+        self._handing_out: HandedOutRecords | None = None
+        self._position: FetchPosition | None = None
+        self._finished: FetchPosition | None = None
+        self._preferred_replica: int | None = None
+        self._preferred_until = -math.inf
+
+    # The position.
+
+    @property
+    def position(self) -> FetchPosition | None:
+        """The position of the next record to be handed out; None if it is not known."""
+        return self._position if self._handing_out is None else self._handing_out.position()
+
+    @property
+    def finished(self) -> FetchPosition | None:
+        """The position after the last record that the user has finished, which is safe to commit.
+
+        A record is finished when its loop requests the next one.
+        """
+        return self._finished if self._handing_out is None else self._handing_out.finished()
+
+    @property
+    def is_fetchable(self) -> bool:
+        """Whether its position is valid and its records may be handed out."""
+        return (
+            self.state is FetchState.FETCHING
+            and not self.is_paused
+            and not self.is_revocation_pending
+        )
+
+    def hand_out(self, records: HandedOutRecords) -> None:
+        """Begin to hand out these records."""
+        self._handing_out = records
+
+    def finish(self) -> None:
+        """Record that the user has finished all records that were handed out."""
+        if self._handing_out is not None:
+            self._handing_out.finish()
+        else:
+            self._finished = self._position
+
+    def read_to(self, position: FetchPosition) -> None:
+        """Move past records that were handed out or are invisible; the last may still be in use."""
+        self._finished = self.finished
+        self._handing_out = None
+        self._position = position
+
+    def seek(self, position: FetchPosition, *, is_valid: bool) -> None:
+        """Continue at another position.
+
+        Args:
+            position: where to continue.
+            is_valid: the leader need not be asked whether it has the records before it.
+        """
+        self._forget_fetched()
+        self._position = self._finished = position
+        self.state = FetchState.FETCHING if is_valid else FetchState.AWAIT_VALIDATION
+        self.strategy = None
+
+    def request_reset(self, strategy: ResetStrategy) -> None:
+        """Continue where a strategy says, once the offset was looked up."""
+        self._forget_fetched()
+        self._position = self._finished = None
+        self.state = FetchState.AWAIT_RESET
+        self.strategy = strategy
+
+    def refetch(self) -> None:
+        """Discard fetched records, and fetch again from the same position."""
+        position, finished = self.position, self.finished
+        self._forget_fetched()
+        self._position, self._finished = position, finished
+
+    def give_up(self) -> None:
+        """Hand out no more: the partition is no longer assigned."""
+        self._forget_fetched()
+
+    def _forget_fetched(self) -> None:
+        if self._handing_out is not None:
+            self._handing_out.stop()
+            self._handing_out = None
+        self.jumps += 1
+        self.retry_at = -math.inf
+        self.failures = 0
+        self.is_request_in_flight = False
+        self._preferred_replica = None
+
+    def put_off(self, now: float, retry: ExponentialBackoff, rng: random.Random) -> None:
+        """Back off after a failed reset, validation or fetch, longer each time (KIP-580)."""
+        self.failures += 1
+        self.retry_at = now + retry.seconds(self.failures, rng)
+
+    # Validation (KIP-320).
+
+    def look_at_leader(self, leader_epoch: int) -> None:
+        """Have the position validated if the leader is newer than the one it is valid for.
+
+        Args:
+            leader_epoch: of the partition's leader in the metadata; -1 if they do not contain it.
+        """
+        position = self.position
+        if position is None:
+            return
+        if self.state is FetchState.FETCHING:
+            if leader_epoch <= self.leader_epoch:
+                return
+            self._preferred_replica = None
+        elif self.state is not FetchState.AWAIT_VALIDATION:
+            return
+        if NO_EPOCH in {leader_epoch, position.epoch}:
+            self.validated(leader_epoch)
+        elif self.state is FetchState.FETCHING:
+            self.refetch()
+            self.state = FetchState.AWAIT_VALIDATION
+
+    def validated(self, leader_epoch: int) -> None:
+        """Mark the position as valid: the leader has all records, or this cannot be checked."""
+        self.leader_epoch = max(self.leader_epoch, leader_epoch)
+        self.retry_at = -math.inf
+        self.failures = 0
+        self.state = FetchState.FETCHING
+        self.is_request_in_flight = False
+
+    # The preferred read replica (KIP-392).
+
+    def prefer_replica(self, node_id: int, until: float) -> None:
+        """Fetch from this node until ``until``."""
+        self._preferred_replica = node_id
+        self._preferred_until = until
+
+    def preferred_replica(self, now: float) -> int | None:
+        """The node to fetch from instead of the leader; None if there is none, or it expired."""
+        if self._preferred_replica is not None and now >= self._preferred_until:
+            self._preferred_replica = None
+        return self._preferred_replica
+
+    def forget_replica(self) -> int | None:
+        """Fetch from the leader again. Returns the node that was preferred."""
+        replica, self._preferred_replica = self._preferred_replica, None
+        return replica

@@ -1,0 +1,188 @@
+"""Opens a producer, and closes it with its block."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final, Unpack
+
+import trio
+
+from ..._util._single_error import raise_single_error
+from ...net._network import SYSTEM, Network
+from ...protocol.records.compression._codecs import NAMES
+from ..config._keywords import ProducerKeywords
+from ..network._kafka_client import KafkaClient
+from ..network._opening import open_kafka_client
+from ..security._settings import TokenProvider
+from ._config import producer_settings
+from ._metrics import ProducerMetrics
+from ._producer import Producer
+from ._settings import ProducerSettings
+from ._wait_on_metadata import MetadataWaiter
+from .batching._accumulator import RecordAccumulator
+from .batching._accumulator_settings import AccumulatorSettings
+from .batching._buffer_pool_waiters import BufferPoolWaiters
+from .delivery._unseen_failures import UnseenFailures
+from .sending._completion import Completion, DeliveryLimits
+from .sending._hooks import AcknowledgementHook, OnAcknowledgement, OnSend, SendHook
+from .sending._producer_metadata import ProducerMetadata
+from .sending._sender import Sender
+from .transactions._init_producer_id import InitProducerIdHandler
+from .transactions._transaction_manager import TransactionManager
+
+logger = logging.getLogger("trionet.client")
+
+_CODECS: Final = {name: number for number, name in NAMES.items()}
+
+
+@asynccontextmanager
+async def open_producer(
+    bootstrap_servers: str | Iterable[str],
+    config: Mapping[str, object] | ProducerSettings | None = None,
+    /,
+    *,
+    network: Network = SYSTEM,
+    token_provider: TokenProvider | None = None,
+    on_send: OnSend | None = None,
+    on_acknowledgement: OnAcknowledgement | None = None,
+    **keywords: Unpack[ProducerKeywords],
+) -> AsyncIterator[Producer]:
+    """Open a producer for the length of a block.
+
+    A normal end of the block sends everything that is buffered and waits for the results, for at
+    most ``delivery.timeout.ms``. An end by an error or by cancellation does not wait: what was not
+    sent is dropped, and what was sent may be written. Every delivery is decided afterwards.
+
+    Failed records whose deliveries were not read raise an error at a normal end; at any other end
+    they are logged, in one warning. A producer with ``on_acknowledgement`` does neither.
+
+    Args:
+        bootstrap_servers: strings ``host:port``, or one string of them separated by commas.
+        config: settings by Kafka's dotted keys, as strings or Python values; or ready-made
+            settings.
+        network: where connections come from.
+        token_provider: provides the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
+        on_send: called with every record; returns it, or one with another value, key, headers or
+            timestamp. Plain, and quick. A record that had to wait for memory may be passed again.
+        on_acknowledgement: called with the result of every batch; likewise. Errors of both are
+            logged.
+        keywords: settings by Kafka's keys with underscores for dots; they override ``config``.
+
+    Raises:
+        ConfigError: ``bootstrap_servers`` is malformed, a key is unknown, a value is not allowed,
+            or values contradict each other.
+        UndeliveredError: at the end, see above.
+    """
+    settings = producer_settings(config, keywords, token_provider)
+    async with open_kafka_client(
+        bootstrap_servers, settings.client, network=network, kind="producer"
+    ) as client:
+        parts = _Parts(client, settings, network, on_send, on_acknowledgement)
+        with parts.reporting_failures(), raise_single_error() as caller:
+            async with trio.open_nursery() as nursery:
+                # Nothing has to wait for its start: until then records stay in the accumulator.
+                nursery.start_soon(parts.sender.run)  # noqa: ASYNC113
+                try:
+                    with caller.block():
+                        yield parts.producer
+                    parts.close()
+                    await parts.producer.drain()
+                finally:
+                    parts.close()
+                    parts.sender.end()
+                    nursery.cancel_scope.cancel(reason="the producer is closed")
+
+
+class _Parts:
+    """Builds a producer and what it is made of."""
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        settings: ProducerSettings,
+        network: Network,
+        on_send: OnSend | None,
+        on_acknowledgement: OnAcknowledgement | None,
+    ) -> None:
+        self._undelivered = UnseenFailures()
+        rng = network.chance
+        requests = settings.client.requests
+        transaction_manager = TransactionManager() if settings.idempotence else None
+        self.accumulator = RecordAccumulator(_gathering(settings), rng, transaction_manager)
+        self.waiters = BufferPoolWaiters(self.accumulator.pool)
+        topics = ProducerMetadata(client.metadata, settings.metadata_idle_seconds)
+        completion = Completion(
+            self.accumulator,
+            client.metadata,
+            transaction_manager,
+            DeliveryLimits(seconds=settings.delivery_seconds, retries=settings.retries),
+            keeps_order=requests.in_flight_max == 1,
+            hook=AcknowledgementHook(on_acknowledgement, self._undelivered),
+            connection_problem=client.connection_problem,
+        )
+        self.sender = Sender(
+            client,
+            self.accumulator,
+            completion,
+            topics,
+            acks=settings.acks,
+            request_bytes_max=settings.request_bytes_max,
+            timeout_ms=round(requests.timeout_seconds * 1000),
+        )
+        if transaction_manager is not None:
+            refused = self.sender.producer_id_refused
+            handler = InitProducerIdHandler(
+                client, transaction_manager, settings.retry, rng, refused
+            )
+            self.sender.enable_idempotence(transaction_manager, handler)
+        counters, pool, waiters = completion.counters, self.accumulator.pool, self.waiters
+        client.metrics.register(lambda: ProducerMetrics(client, counters, pool, waiters).collect)
+        self.producer = Producer(
+            self.accumulator,
+            self.sender,
+            MetadataWaiter(client, self.accumulator, topics),
+            self.waiters,
+            network.now_ms,
+            settings.max_block_seconds,
+            None if on_send is None else SendHook(on_send),
+        )
+
+    def close(self) -> None:
+        """Reject further records, and wake tasks that wait to append (KAFKA-4235, KAFKA-9449)."""
+        self.accumulator.close()
+        self.waiters.wake_all()
+
+    @contextmanager
+    def reporting_failures(self) -> Iterator[None]:
+        """Report unseen failures at the end; tasks in the block have read their deliveries by then.
+
+        Raises:
+            UndeliveredError: records failed, and their deliveries were not read; only logged if
+                something else is raised.
+        """
+        try:
+            yield
+        except BaseException:
+            if error := self._undelivered.error(self.sender.raised_error):
+                logger.warning("%s", error)
+            raise
+        if error := self._undelivered.error(self.sender.raised_error):
+            raise error
+
+
+def _gathering(settings: ProducerSettings) -> AccumulatorSettings:
+    return AccumulatorSettings(
+        batch_bytes=settings.batch_bytes,
+        linger_seconds=settings.linger_seconds,
+        buffer_bytes=settings.buffer_bytes,
+        request_bytes_max=settings.request_bytes_max,
+        delivery_seconds=settings.delivery_seconds,
+        retry=settings.retry,
+        codec=_CODECS[settings.compression],
+        level=settings.compression_level,
+        is_adaptive=settings.adaptive_partitioning,
+        availability_seconds=settings.partitioner_availability_seconds,
+        ignores_keys=settings.partitioner_ignores_keys,
+    )

@@ -1,0 +1,423 @@
+"""The producer's public API (Kafka: KafkaProducer)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Final, TypeVar
+
+import trio
+
+from ...errors import BufferExhaustedError, SendBatchError
+from ...protocol.records._types import Headers
+from ..metrics._statistics import ClientStatistics
+from ._nowait_producer import NowaitProducer
+from ._record_appender import RecordAppender
+from ._wait_on_metadata import MetadataWaiter
+from .batching._accumulator import RecordAccumulator
+from .batching._buffer_pool_waiters import BufferPoolWaiters
+from .batching._record_checks import check_partition, check_topic
+from .batching._record_columns import RecordColumns
+from .delivery._deliveries import Deliveries
+from .delivery._delivery import Delivery, RecordMetadata
+from .delivery._waiting import until_done
+from .sending._hooks import SendHook
+from .sending._sender import Sender
+
+T = TypeVar("T")
+
+#: Records of columns that are appended between two checkpoints: about a millisecond.
+_SLICE_RECORDS: Final = 2000
+
+
+class Producer(NowaitProducer):
+    """Sends records to the leaders of their partitions; created by :func:`._open_producer.open_producer`.
+
+    Any number of tasks may use one. Records of one task to one partition keep their order.
+
+    Args:
+        accumulator: the records waiting to be sent.
+        sender: sends them.
+        topics: waits for the metadata of topics.
+        waiters: the tasks that wait for ``buffer.memory``.
+        now_ms: the time of day, in milliseconds.
+        max_block_seconds: ``max.block.ms``.
+        hook: called with each record before it is appended; None for none.
+    """
+
+    def __init__(
+        self,
+        accumulator: RecordAccumulator,
+        sender: Sender,
+        topics: MetadataWaiter,
+        waiters: BufferPoolWaiters,
+        now_ms: Callable[[], int],
+        max_block_seconds: float,
+        hook: SendHook | None = None,
+    ) -> None:
+        super().__init__(RecordAppender(accumulator, sender, topics, now_ms, hook))
+        self._hook = hook
+        self._accumulator = accumulator
+        self._sender = sender
+        self._topics = topics
+        self._waiters = waiters
+        self._now_ms = now_ms
+        self._max_block_seconds = max_block_seconds
+        self._clock = trio.lowlevel.current_clock().current_time
+
+    async def send(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> RecordMetadata:
+        """Send a record and wait until the brokers have acknowledged it.
+
+        Args:
+            topic: its topic.
+            value: None for null, which deletes the key in a compacted topic.
+            key: records with the same key go to the same partition.
+            headers: names and values.
+            partition: its number; None chooses by the key, or without a key by load.
+            timestamp: in milliseconds since 1970; None for now.
+
+        Returns:
+            Where it was written.
+
+        Raises:
+            RecordTooLargeError: the record exceeds a limit.
+            TypeError: a field has the wrong type; the message names it.
+            ValueError: the partition or the timestamp is negative, the topic's name is too long, or
+                a string is not valid Unicode.
+            BufferExhaustedError: ``buffer.memory`` had no space for it within ``max.block.ms``.
+            MetadataTimeoutError: no metadata for the topic or the partition within that time.
+            DeliveryTimeoutError: it was not acknowledged within ``delivery.timeout.ms``.
+            ApiError: the brokers rejected it.
+            AuthenticationError: the brokers rejected the client's credentials.
+            trio.ClosedResourceError: the producer is closed.
+
+        Cancellation: a record that was not sent yet is withdrawn. One that was sent may be written
+        nevertheless.
+        """
+        fields = topic, value, key, headers, partition, timestamp
+        appender = self._appender
+        appender.is_awaited = True
+        try:
+            delivery = appender.append_if_free(*fields)
+            if delivery is None:
+                delivery = await self._append_when_free(*fields)
+        finally:
+            appender.is_awaited = False
+        appender.is_pause_due = False  # other tasks run while this one waits
+        try:
+            return await self._sender.wait_for(delivery)
+        except trio.Cancelled:
+            self._accumulator.withdraw(delivery)
+            raise
+
+    async def enqueue(
+        self,
+        topic: str,
+        value: bytes | None,
+        *,
+        key: bytes | None = None,
+        headers: Headers = (),
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Delivery:
+        """Append a record as soon as there is space for it, without waiting for the brokers.
+
+        If it fails and its delivery is not read, the error is raised at the end of the producer's
+        block.
+
+        Each call checks for cancellation; other tasks run with each new batch, and within large
+        batches about once a millisecond, because a full checkpoint takes longer than appending a
+        record.
+
+        Args:
+            topic: as for :meth:`send`, like the others.
+            value: as there.
+            key: as there.
+            headers: as there.
+            partition: as there.
+            timestamp: as there.
+
+        Returns:
+            The record's delivery, to be awaited for where it was written.
+
+        Raises:
+            RecordTooLargeError, TypeError, ValueError, BufferExhaustedError, MetadataTimeoutError,
+            AuthenticationError, trio.ClosedResourceError: as :meth:`send`.
+
+        Cancellation: the record was not appended.
+        """
+        appended = self._appender.append_if_free(topic, value, key, headers, partition, timestamp)
+        if appended is not None:
+            # No checkpoint: it would cost more than a record. One is made every few hundred.
+            return appended  # noqa: ASYNC910
+        return await self._append_when_free(topic, value, key, headers, partition, timestamp)
+
+    async def _append_when_free(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        headers: Headers,
+        partition: int | None,
+        timestamp: int | None,
+    ) -> Delivery:
+        """Append after :meth:`.RecordAppender.append_if_free` has returned None."""
+        append = partial(self._appender.append, topic, value, key, headers, partition, timestamp)
+        if self._appender.needs_checkpoint():
+            await trio.lowlevel.checkpoint()
+            if not self._waiters.waiting:
+                try:
+                    return append()
+                except trio.WouldBlock:
+                    pass
+        return await self._when_possible(topic, partition, append)
+
+    async def send_batch(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        *,
+        keys: Sequence[bytes | None] | None = None,
+        headers: Sequence[Headers] | None = None,
+        partition: int | None = None,
+        timestamps: int | Sequence[int] | None = None,
+    ) -> Deliveries:
+        """Send many records and wait until the brokers have acknowledged all of them.
+
+        It takes a fraction of the time of a call for each record. All columns have the same length,
+        and must not change during the call. If the records fill more than one batch, the last batch
+        does not linger (``linger.ms``).
+
+        Args:
+            topic: the topic of all records.
+            values: None for null.
+            keys: None for null; without, no record has a key.
+            headers: names and values of each record; without, no record has any.
+            partition: of all records; None chooses by the keys, or without a key by load.
+            timestamps: in milliseconds since 1970; a single number applies to all; None for now.
+
+        Returns:
+            Where each record was written.
+
+        Raises:
+            ValueError: the columns differ in length, or contain values that are not allowed, as for
+                :meth:`send`; nothing was sent.
+            TypeError: a column contains a value of the wrong type; the message names it; nothing
+                was sent.
+            RecordTooLargeError: a record exceeds a limit of the producer; nothing was sent.
+            SendBatchError: some records were not, or may not have been, written; lists them with
+                their errors.
+            BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
+            trio.ClosedResourceError: as :meth:`send`; then as after a cancellation.
+
+        Cancellation: records that were not sent yet are withdrawn. Others may be written
+        nevertheless.
+        """
+        await trio.lowlevel.checkpoint()
+        columns = self._columns(topic, partition, values, keys, headers, timestamps)
+        deliveries = Deliveries(columns.timestamps)
+        try:
+            await self._append_all(topic, partition, columns, deliveries)
+            if self._accumulator.end_columns(deliveries):
+                self._sender.send_now(self._clock())
+            # The last one first: the others are usually done by then, without a wait for each.
+            for outcome in reversed(deliveries.outcomes):
+                if not outcome.is_done:
+                    await until_done(outcome)
+        except BaseException:
+            self._withdraw(deliveries)
+            raise
+        if failures := deliveries.failures():
+            raise SendBatchError(deliveries, failures)
+        return deliveries
+
+    async def enqueue_batch(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        *,
+        keys: Sequence[bytes | None] | None = None,
+        headers: Sequence[Headers] | None = None,
+        partition: int | None = None,
+        timestamps: int | Sequence[int] | None = None,
+    ) -> Deliveries:
+        """Append many records as soon as there is space for them, without waiting for the brokers.
+
+        This is to :meth:`enqueue` what :meth:`send_batch` is to :meth:`send`. Over several calls,
+        the records of a partition keep their order.
+
+        Args:
+            topic: as for :meth:`send_batch`, like the others.
+            values: as there.
+            keys: as there.
+            headers: as there.
+            partition: as there.
+            timestamps: as there.
+
+        Returns:
+            The deliveries of the records; :meth:`flush` waits for them.
+
+        Raises:
+            ValueError, TypeError, RecordTooLargeError: as :meth:`send_batch`; nothing was appended.
+            BufferExhaustedError, MetadataTimeoutError, AuthenticationError,
+            trio.ClosedResourceError: as there; then as after a cancellation.
+
+        Cancellation: records that were not sent yet are withdrawn. Others may be written
+        nevertheless.
+        """
+        await trio.lowlevel.checkpoint()
+        columns = self._columns(topic, partition, values, keys, headers, timestamps)
+        deliveries = Deliveries(columns.timestamps)
+        try:
+            await self._append_all(topic, partition, columns, deliveries)
+        except BaseException:
+            self._withdraw(deliveries)
+            raise
+        return deliveries
+
+    def _columns(
+        self,
+        topic: str,
+        partition: int | None,
+        values: Sequence[bytes | None],
+        keys: Sequence[bytes | None] | None,
+        headers: Sequence[Headers] | None,
+        timestamps: int | Sequence[int] | None,
+    ) -> RecordColumns:
+        check_topic(topic)
+        check_partition(partition)
+        now_ms = self._now_ms() if timestamps is None else timestamps
+        columns = RecordColumns(values, keys, now_ms, headers)
+        if self._hook is None:
+            return columns
+        values, keys, headers, now_ms = self._hook.apply_columns(
+            topic, partition, values, keys, headers, now_ms
+        )
+        return RecordColumns(values, keys, now_ms, headers)
+
+    async def _append_all(  # noqa: ASYNC910 -- its callers have made a checkpoint
+        self, topic: str, partition: int | None, columns: RecordColumns, deliveries: Deliveries
+    ) -> None:
+        """Append all records of columns, after checking each of them."""
+        count = len(columns)
+        for start in range(0, count, _SLICE_RECORDS):
+            self._accumulator.check_columns(columns, start, min(start + _SLICE_RECORDS, count))
+            await trio.lowlevel.checkpoint()
+        take = partial(self._append_columns, topic, partition, columns, deliveries)
+        while len(deliveries) < count:
+            if self._waiters.waiting or not take():
+                await self._when_possible(topic, partition, partial(self._append_some, take))
+            await trio.lowlevel.checkpoint()
+
+    def _withdraw(self, deliveries: Deliveries) -> None:
+        self._accumulator.withdraw_all(deliveries)
+        # Other tasks may have appended to a batch that began here.
+        self._sender.send_now(self._clock())
+
+    def _append_columns(
+        self, topic: str, partition: int | None, columns: RecordColumns, deliveries: Deliveries
+    ) -> bool:
+        """Append some more records, as far as there is space. Returns whether any was appended."""
+        sender = self._sender
+        if sender.error is not None:
+            sender.check()
+        now = self._clock()
+        start = len(deliveries)
+        stop = min(start + _SLICE_RECORDS, len(columns))
+        end = self._accumulator.append_columns(
+            topic, partition, columns, start, stop, deliveries, now
+        )
+        if end < stop:
+            self._topics.request(topic, partition, now)
+        sender.send_now(now)
+        return end > start
+
+    def _append_some(self, take: Callable[[], bool]) -> None:
+        if not take():
+            raise trio.WouldBlock
+
+    async def _when_possible(self, topic: str, partition: int | None, take: Callable[[], T]) -> T:
+        """Call ``take`` once the partition is known and memory is free."""
+        self._appender.is_awaited = False  # other tasks may append while this one waits
+        self._sender.wake()
+        updates = self._topics.updates
+        with trio.move_on_after(self._max_block_seconds):
+            while True:
+                await self._topics.until_known(topic, partition)
+                with self._waiters.join() as waiter:
+                    # A topic that has vanished must not block the tasks after this one.
+                    while self._topics.knows(topic, partition):
+                        await waiter.turn()
+                        try:
+                            return self._waiters.try_first(take)
+                        except trio.WouldBlock:
+                            self._sender.send_now(self._clock())
+        error = self._topics.timeout_error(topic, partition, updates, self._max_block_seconds)
+        self._waiters.exhausted += isinstance(error, BufferExhaustedError)
+        raise error
+
+    def connection_problem(self) -> str:
+        """Why the cluster, or one of its brokers, cannot be reached; empty if no problem is known.
+
+        Useful after a ``trio.move_on_after`` of your own; errors of calls include it.
+        """
+        return self._sender.connection_problem()
+
+    async def key_partitions(self, topic: str) -> int:
+        """The number of partitions that the keys of a topic choose from; 0 if keys do not choose.
+
+        Raises:
+            TypeError, ValueError, MetadataTimeoutError, AuthenticationError,
+            trio.ClosedResourceError: as :meth:`send`.
+
+        Cancellation: nothing was changed.
+        """
+        check_topic(topic)
+        count = partial(self._accumulator.key_partitions, topic)
+        return await self._when_possible(topic, None, count)
+
+    def statistics(self) -> ClientStatistics:
+        """A snapshot of what this producer did and holds, by Kafka's names."""
+        return self._sender.statistics()
+
+    async def flush(self) -> None:
+        """Send everything appended so far at once, and wait until its outcome is known.
+
+        The deliveries report the outcome of each record.
+
+        Raises:
+            TrionetError: the producer has failed; so has every delivery.
+
+        Cancellation: nothing is lost; what was appended is sent as before.
+        """
+        await self._flush()
+        self._sender.check()
+
+    async def drain(self) -> None:
+        """Flush at the end of the block, when nothing is appended any more.
+
+        Raises:
+            TrionetError: as :meth:`flush`, if no call has raised it yet.
+        """
+        await self._flush()
+        self._sender.check_unraised()
+
+    async def _flush(self) -> None:
+        await trio.lowlevel.checkpoint()
+        outcomes = self._accumulator.begin_flush()
+        try:
+            self._sender.send_now(self._clock())
+            for outcome in outcomes:
+                if not outcome.is_done:
+                    await until_done(outcome)
+        finally:
+            self._accumulator.end_flush()

@@ -1,0 +1,149 @@
+"""Appends records to the accumulator without waiting (Kafka: KafkaProducer.doSend).
+
+The path of every record, so that its cost decides the rate of a producer. It is compiled, and
+:class:`.Producer` is not, because public async functions must not be (they would not warn when they
+are not awaited). Two things are kept out of it: the clock, which only a record that begins a batch
+needs, and checks of each field, which take longer than the append; a record that could not be
+appended is checked afterwards, to name the field. Reconsider if mypyc can compile async functions
+that warn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from ..._util._cancellation import is_cancelled
+from ...protocol.records._types import Headers
+from ._wait_on_metadata import MetadataWaiter
+from .batching._accumulator import RecordAccumulator
+from .batching._record_checks import check_partition, check_record, check_timestamp
+from .delivery._delivery import Delivery
+from .sending._hooks import ProducerRecord, SendHook
+from .sending._sender import Sender
+
+#: Other tasks get to run after this many records of a batch, plus one.
+_PAUSE_MASK: Final = 512 - 1
+
+
+class RecordAppender:
+    """Appends records, and has them sent when that begins a batch.
+
+    Args:
+        accumulator: the records waiting to be sent.
+        sender: sends them.
+        topics: waits for the metadata of topics.
+        now_ms: the time of day, in milliseconds.
+        hook: called with each record before it is appended; None for none.
+
+    Attributes:
+        is_awaited: whether the task that appends will run the sender itself.
+        is_pause_due: whether a checkpoint is due, because other tasks have not run for long.
+    """
+
+    def __init__(
+        self,
+        accumulator: RecordAccumulator,
+        sender: Sender,
+        topics: MetadataWaiter,
+        now_ms: Callable[[], int],
+        hook: SendHook | None,
+    ) -> None:
+        self._hook = hook
+        self._accumulator = accumulator
+        self._sender = sender
+        self._topics = topics
+        self._now_ms = now_ms
+        self._clock = trio.lowlevel.current_clock().current_time
+        self.is_pause_due = self.is_awaited = False
+
+    def append(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        headers: Headers,
+        partition: int | None,
+        timestamp: int | None,
+    ) -> Delivery:
+        """Append a record; see :meth:`.NowaitProducer.send_nowait`."""
+        sender = self._sender
+        if sender.error is not None:
+            sender.check()
+        if self._hook is not None:
+            record = ProducerRecord(topic, partition, timestamp, key, value, headers)
+            _, _, timestamp, key, value, headers = self._hook.apply(record)
+        if timestamp is None:
+            timestamp = self._now_ms()
+        elif type(timestamp) is not int or timestamp < 0:
+            check_timestamp("the timestamp", timestamp)
+        accumulator = self._accumulator
+        try:
+            delivery = accumulator.try_append(topic, partition, timestamp, key, value, headers)
+            if delivery is None:
+                delivery = self._begin_batch(topic, partition, timestamp, key, value, headers)
+        except (TypeError, ValueError, AttributeError):
+            check_record(topic, partition, key, value, headers)  # names the wrong field
+            raise
+        if not delivery.index & _PAUSE_MASK:
+            self.is_pause_due = True
+        return delivery
+
+    def _begin_batch(
+        self,
+        topic: str,
+        partition: int | None,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers,
+    ) -> Delivery:
+        check_partition(partition)
+        now = self._clock()
+        pool = self._accumulator.pool
+        was_exhausted = pool.is_exhausted
+        try:
+            delivery = self._accumulator.append(
+                topic, partition, timestamp, key, value, headers, now
+            )
+        except trio.WouldBlock:
+            self._topics.request(topic, partition, now)
+            if pool.is_exhausted and not was_exhausted:
+                self._sender.send_now(now)  # nothing lingers any more
+            self._sender.wake()
+            raise
+        if not delivery.index:  # a new batch: the one before it is full, and linger.ms begins
+            self._sender.batch_began(delivery.outcome.topic_partition, now)
+            if not self.is_awaited:
+                self._sender.wake()
+        return delivery
+
+    def append_if_free(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        headers: Headers,
+        partition: int | None,
+        timestamp: int | None,
+    ) -> Delivery | None:
+        """Append for :meth:`.Producer.enqueue`; None if that needs a checkpoint, or has to wait.
+
+        One call does everything that nearly every record needs: another call would be measurable.
+        """
+        # is_promised: other records wait for memory and come first.
+        if self.is_pause_due or is_cancelled() or self._accumulator.pool.is_promised:
+            return None
+        try:
+            return self.append(topic, value, key, headers, partition, timestamp)
+        except trio.WouldBlock:
+            return None
+
+    def needs_checkpoint(self) -> bool:
+        """Whether a checkpoint is due or this task is cancelled; the caller then makes one."""
+        if not self.is_pause_due and not is_cancelled():
+            return False
+        self.is_pause_due = self.is_awaited = False
+        return True

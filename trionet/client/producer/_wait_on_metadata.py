@@ -1,0 +1,121 @@
+"""Waits for the metadata of a topic (Kafka: KafkaProducer.waitOnMetadata)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from ..._util._counted import counted
+from ...errors import BufferExhaustedError, MetadataTimeoutError
+from ...protocol import error_codes
+from .._api_errors import api_error
+from ..metadata._cluster import TopicMetadata
+from ..network._kafka_client import KafkaClient
+from .batching._accumulator import RecordAccumulator
+from .batching._record_checks import check_topic
+from .sending._producer_metadata import ProducerMetadata
+
+# Waiting does not help against these; all other errors may pass.
+_LASTING: Final = frozenset(
+    {error_codes.INVALID_TOPIC_EXCEPTION, error_codes.TOPIC_AUTHORIZATION_FAILED}
+)
+
+
+class MetadataWaiter:
+    """Waits until the partitions of a topic are known.
+
+    Args:
+        client: provides the metadata.
+        accumulator: the records waiting to be sent.
+        topics: the topics whose metadata the producer needs.
+    """
+
+    def __init__(
+        self, client: KafkaClient, accumulator: RecordAccumulator, topics: ProducerMetadata
+    ) -> None:
+        self._client = client
+        self._accumulator = accumulator
+        self._topics = topics
+
+    @property
+    def updates(self) -> int:
+        """The number of metadata updates so far."""
+        return self._client.metadata.updates
+
+    def knows(self, topic: str, partition: int | None) -> bool:
+        """Whether records can be sent to a topic, or to one of its partitions, as far as known."""
+        self._accumulator.update(self._client.metadata.cluster)
+        return self._accumulator.knows(topic, partition)
+
+    def request(self, topic: str, partition: int | None, now: float) -> None:
+        """Request the metadata of a topic that is not known, or lacks this partition.
+
+        Raises:
+            TypeError: it is not a str.
+            ValueError: it is too long, or not valid Unicode.
+        """
+        if not self.knows(topic, partition):
+            check_topic(topic)  # requesting its metadata would end the sending task
+            self._topics.use(topic, now)
+            self._client.metadata.request_update()
+            self._client.wakeup()
+
+    def timeout_error(
+        self, topic: str, partition: int | None, updates: int, seconds: float
+    ) -> BufferExhaustedError | MetadataTimeoutError:
+        """The error of a wait that exceeded ``max.block.ms``.
+
+        Args:
+            topic: the topic.
+            partition: the partition; None for any.
+            updates: the number of metadata updates when the wait began.
+            seconds: ``max.block.ms``.
+        """
+        limit = f"{seconds:g} s (max.block.ms)"
+        metadata, problem = self._client.metadata, self._client.connection_problem()
+        if self._accumulator.knows(topic, partition):
+            why = f": {problem}" if problem else ""
+            return BufferExhaustedError(f"buffer.memory had no space within {limit}{why}")
+        if metadata.updates == updates and problem:
+            why = problem
+        elif not metadata.updates:
+            why = str(metadata.error or "no broker has responded")
+        else:
+            why = _what_is_known(metadata.cluster.topics.get(topic), partition)
+        what = f"topic {topic!r}" if partition is None else f"partition {partition} of {topic!r}"
+        return MetadataTimeoutError(f"no metadata for {what} within {limit}: {why}")
+
+    async def until_known(self, topic: str, partition: int | None) -> None:
+        """Wait until the metadata of a topic, or of one of its partitions, are known.
+
+        Raises:
+            ApiError: the topic's name is not valid, or the client may not write to it.
+            AuthenticationError, UnsupportedVersionError: no broker accepts requests of this client.
+            trio.ClosedResourceError: the producer is closed.
+        """
+        await trio.lowlevel.checkpoint()
+        if self.knows(topic, partition):
+            return
+        metadata = self._client.metadata
+        self._topics.use(topic, trio.current_time())
+        updates = metadata.request_update()
+        while True:
+            await self._client.until_updated(updates)
+            if self.knows(topic, partition):
+                return
+            found = metadata.cluster.topics.get(topic)
+            if found is not None and found.error_code in _LASTING:
+                raise api_error(found.error_code, f"topic {topic}")
+            self._topics.use(topic, trio.current_time())
+            updates = metadata.request_update()
+
+
+def _what_is_known(found: TopicMetadata | None, partition: int | None) -> str:
+    if found is None:
+        return "the brokers have not described it"
+    if found.error_code:
+        return f"the brokers respond {error_codes.name_of(found.error_code)}"
+    if partition is not None and partition not in found.partitions:
+        return f"the topic has only {counted(len(found.partitions), 'partition')}"
+    return "it has no leader"

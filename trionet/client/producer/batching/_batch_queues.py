@@ -1,0 +1,356 @@
+"""The batches of all partitions, from creation to deallocation; see :mod:`._accumulator`."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+from ....protocol.records._batch import HEADER_SIZE
+from ..._topic_partition import TopicPartition
+from ...metadata._cluster import NO_LEADER, Cluster
+from ..delivery._produce_request_result import ProduceRequestResult
+from ._accumulator_settings import AccumulatorSettings
+from ._batch import ProducerBatch
+from ._buffer_pool import BufferPool
+from ._partition_queue import PartitionQueue
+from ._topic_queues import ProducerTopics
+
+
+class ReadyCheck(NamedTuple):
+    """Which nodes can be sent something, and when to check again.
+
+    Attributes:
+        nodes: ids of the nodes that lead partitions with batches to send.
+        next_check_at: when the result may change by the passing of time alone; ``math.inf`` for
+            never.
+        unknown_leaders: topics with batches for a partition that has no known leader.
+    """
+
+    nodes: set[int]
+    next_check_at: float
+    unknown_leaders: set[str]
+
+
+class Sequencing(Protocol):
+    """Assigns sequence numbers to batches, so that leaders detect duplicates and gaps."""
+
+    def may_drain(self, batch: ProducerBatch, leader_epoch: int, now: float) -> bool:
+        """Whether the first batch of a partition may be sent to its leader now."""
+
+    def passes_over(self, batch: ProducerBatch) -> bool:
+        """Whether the batches after this one are sent before it."""
+
+    def assign(self, batch: ProducerBatch) -> None:
+        """Number a batch that is about to be sent; one that was sent before keeps its number."""
+
+
+class BatchQueues:
+    """The queues of batches, and the memory they hold.
+
+    Args:
+        settings: sizes, limits and compression of batches.
+        rng: jitters backoffs and chooses partitions.
+        sequencing: assigns sequence numbers to batches; None without idempotence.
+
+    Attributes:
+        pool: the memory that batches take.
+        is_closed: whether appends are rejected.
+    """
+
+    def __init__(
+        self,
+        settings: AccumulatorSettings,
+        rng: random.Random,
+        sequencing: Sequencing | None = None,
+    ) -> None:
+        self.pool = BufferPool(settings.buffer_bytes)
+        self.is_closed = False
+        self._settings = settings
+        self._rng = rng
+        self._sequencing = sequencing
+        self._topics = ProducerTopics(
+            rng,
+            settings.batch_bytes,
+            is_adaptive=settings.is_adaptive,
+            availability_seconds=settings.availability_seconds,
+        )
+        self._undrained: dict[PartitionQueue, None] = {}
+        self._incomplete: dict[ProducerBatch, None] = {}
+        self._flushes = 0
+
+    # The cluster's metadata.
+
+    def update(self, cluster: Cluster) -> None:
+        """Update the leaders of partitions; cheap if it is the same snapshot as before."""
+        self._topics.update(cluster)
+
+    def update_node_latency(self, node_id: int, now: float, *, can_drain: bool) -> None:
+        """Record that a node has batches, and whether it can accept a request now (KIP-794)."""
+        self._topics.update_node_latency(node_id, now, can_drain=can_drain)
+
+    # Draining.
+
+    def ready(self, cluster: Cluster, now: float) -> ReadyCheck:
+        """Which nodes lead partitions with a batch that is ready to be sent.
+
+        A partition is ready if its first batch is not backing off, the partition is not muted, and
+        one of these holds: a batch is full, ``linger.ms`` has passed, the memory is exhausted, a
+        flush is in progress, or the accumulator is closed.
+        """
+        self._topics.update(cluster)
+        nodes: set[int] = set()
+        unknown: set[str] = set()
+        next_check_at = math.inf
+        sends_all = self._sends_all
+        for queue in self._undrained:
+            leader = queue.leader
+            if leader == NO_LEADER:
+                unknown.add(queue.topic_partition.topic)
+            elif not queue.is_muted and leader not in nodes:
+                at = self._sendable_at(queue, now, sends_all=sends_all)
+                if at <= now:
+                    nodes.add(leader)
+                else:
+                    next_check_at = min(next_check_at, at)
+        return ReadyCheck(nodes, next_check_at, unknown)
+
+    def next_of(self, partition: TopicPartition, now: float) -> tuple[int, float]:
+        """The leader of one partition, and when its next batch is ready.
+
+        The same as :meth:`ready` for one partition; ``math.inf`` if that is not known.
+        """
+        queue = self._topics.queue(partition)
+        if queue is None or not queue.batches or queue.is_muted:
+            return NO_LEADER, math.inf
+        return queue.leader, self._sendable_at(queue, now, sends_all=self._sends_all)
+
+    @property
+    def _sends_all(self) -> bool:
+        return self.pool.is_exhausted or self.is_closed or self._flushes > 0
+
+    def _sendable_at(self, queue: PartitionQueue, now: float, *, sends_all: bool) -> float:
+        """When a queue's next batch is ready, if nothing else happens."""
+        batch = self._next_in(queue)
+        if queue.is_backing_off(batch, now):
+            return batch.retry_at
+        if sends_all or batch.is_drained or batch.is_full or len(queue.batches) > 1:
+            return now
+        return batch.created_at + self._settings.linger_seconds
+
+    def drain(
+        self, cluster: Cluster, node_ids: Iterable[int], bytes_max: int, now: float
+    ) -> dict[int, list[ProducerBatch]]:
+        """Take batches for some nodes, at most one of each partition, ready or not.
+
+        The partitions of a node take turns, so that none starves (KAFKA-13834).
+
+        Args:
+            cluster: the leaders of partitions.
+            node_ids: the nodes that can accept a request now.
+            bytes_max: the limit for each node, before compression; a single batch may be larger.
+            now: the current time.
+
+        Returns:
+            The batches by node; an empty list for a node without any.
+        """
+        self._topics.update(cluster)
+        batches: dict[int, list[ProducerBatch]] = {node_id: [] for node_id in node_ids}
+        sizes = dict.fromkeys(batches, 0)
+        for queue in list(self._undrained):
+            taken = batches.get(queue.leader)
+            if taken is None or queue.is_muted:
+                continue
+            batch = self._next_in(queue)
+            if queue.is_backing_off(batch, now):
+                continue
+            if taken and sizes[queue.leader] + batch.size > bytes_max:
+                # Later, smaller batches wait as well: passing this one over could starve it.
+                sizes[queue.leader] = bytes_max
+                continue
+            if self._sequencing is not None and not self._sequencing.may_drain(
+                batch, queue.leader_epoch, now
+            ):
+                continue
+            if batch is queue.batches[0]:
+                queue.take()
+            else:
+                queue.remove(batch)
+            # A drained partition moves to the end: none is passed over twice.
+            del self._undrained[queue]
+            if queue.batches:
+                self._undrained[queue] = None
+            batch.drain(now)
+            batch.leader_epoch = queue.leader_epoch
+            if self._sequencing is not None:
+                self._sequencing.assign(batch)
+            sizes[queue.leader] += batch.size
+            taken.append(batch)
+        return batches
+
+    def _next_in(self, queue: PartitionQueue) -> ProducerBatch:
+        first = queue.batches[0]
+        if first.attempts and self._sequencing is not None:
+            for batch in queue.batches:
+                if not self._sequencing.passes_over(batch):
+                    return batch
+        return first
+
+    def mute(self, partition: TopicPartition) -> None:
+        """Send nothing to a partition until it is unmuted (``max.in.flight`` of 1)."""
+        queue = self._topics.queue(partition)
+        if queue is not None:
+            queue.is_muted = True
+
+    def unmute(self, partition: TopicPartition) -> None:
+        """Allow a partition to be sent to again."""
+        queue = self._topics.queue(partition)
+        if queue is not None:
+            queue.is_muted = False
+
+    # Retries, expiry and deallocation.
+
+    def reenqueue(self, batch: ProducerBatch, now: float) -> None:
+        """Queue a batch again, after ``retry.backoff.ms``, longer with each attempt."""
+        batch.attempts += 1
+        batch.retry_at = now + self._settings.retry.seconds(batch.attempts, self._rng)
+        self._put_back(batch)
+
+    def _put_back(self, batch: ProducerBatch) -> None:
+        queue = self._topics.queue(batch.topic_partition)
+        assert queue is not None  # it was drained from there
+        queue.put_back(batch)
+        self._undrained[queue] = None
+
+    def split_and_reenqueue(self, batch: ProducerBatch, now: float) -> list[ProducerBatch]:
+        """Queue a batch again in smaller ones, because it was too large (KIP-126).
+
+        The new batches take its place in the queue and its deliveries follow them. The batch itself
+        still has to be passed to :meth:`deallocate`.
+
+        Args:
+            batch: one with several records.
+            now: the current time.
+
+        Returns:
+            The smaller batches, at least two, in order.
+        """
+        half = HEADER_SIZE + (batch.size - HEADER_SIZE) // 2
+        parts = batch.split(min(self._settings.batch_bytes, half))
+        for part in reversed(parts):
+            part.retry_at = now
+            self._incomplete[part] = None
+            self._put_back(part)
+        return parts
+
+    def expired(self, now: float) -> list[ProducerBatch]:
+        """Remove the queued batches that have exceeded ``delivery.timeout.ms``, muted or not."""
+        # The same sum as in next_expiry: if rounding made them differ, the sender would spin.
+        seconds = self._settings.delivery_seconds
+        batches = [
+            batch
+            for queue in self._undrained
+            for batch in queue.batches
+            if batch.created_at + seconds <= now
+        ]
+        for batch in batches:
+            queue = self._topics.queue(batch.topic_partition)
+            assert queue is not None
+            self._remove(queue, batch)
+        return batches
+
+    def remove(self, batch: ProducerBatch) -> None:
+        """Remove a batch that waits for a retry it no longer needs; it is not deallocated."""
+        queue = self._topics.queue(batch.topic_partition)
+        assert queue is not None  # it waits there
+        self._remove(queue, batch)
+
+    def _remove(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        queue.remove(batch)
+        if not queue.batches:
+            del self._undrained[queue]
+
+    @property
+    def next_expiry(self) -> float:
+        """When the next queued batch expires; ``math.inf`` for never."""
+        oldest = math.inf
+        for queue in self._undrained:  # runs with each record: a generator takes longer
+            oldest = min(oldest, queue.batches[0].created_at)
+        return oldest + self._settings.delivery_seconds
+
+    def deallocate(self, batch: ProducerBatch) -> None:
+        """Free the memory of a batch whose request is complete; a second call does nothing.
+
+        Not before the request is complete: the memory that it is written from must not be reused
+        (KAFKA-17862).
+        """
+        self._incomplete.pop(batch, None)
+        if batch.reserved:
+            self.pool.give_back(batch.reserved)
+            batch.reserved = 0
+
+    # Flushing and closing.
+
+    @property
+    def has_undrained(self) -> bool:
+        """Whether any batch is queued."""
+        return bool(self._undrained)
+
+    @property
+    def has_incomplete(self) -> bool:
+        """Whether any batch has not been deallocated yet."""
+        return bool(self._incomplete)
+
+    def begin_flush(self) -> list[ProduceRequestResult]:
+        """Make every batch ready at once until :meth:`end_flush`.
+
+        Returns:
+            The outcomes of all existing batches, to be waited for with :func:`.until_done`.
+        """
+        self._flushes += 1
+        return [batch.outcome for batch in self._incomplete]
+
+    def end_flush(self) -> None:
+        """End a flush, whether it was waited for or not."""
+        self._flushes -= 1
+
+    def abort_incomplete(
+        self, error: Exception, under_way: Exception | None = None
+    ) -> list[ProducerBatch]:
+        """Fail every batch, sent or not, and free its memory.
+
+        Returns the batches that failed by this call; others had failed before and were still in
+        flight.
+
+        Args:
+            error: the reason.
+            under_way: the reason for batches that a leader may have; the same by default.
+        """
+        waiting = {batch for queue in self._undrained for batch in queue.batches}
+        for batch in self._incomplete:
+            if batch not in waiting:
+                batch.may_be_written = True
+        return self._abort(list(self._incomplete), error, under_way or error)
+
+    def abort_undrained(self, error: Exception) -> list[ProducerBatch]:
+        """Fail and return every queued batch; batches in flight continue."""
+        batches = [batch for queue in self._undrained for batch in queue.batches]
+        return self._abort(batches, error, error)
+
+    def _abort(
+        self, batches: list[ProducerBatch], error: Exception, under_way: Exception
+    ) -> list[ProducerBatch]:
+        for queue in self._undrained:
+            queue.clear()
+        self._undrained.clear()
+        decided = []
+        for batch in batches:
+            if batch.fail(batch.failure(under_way if batch.may_be_written else error)):
+                decided.append(batch)
+            self.deallocate(batch)
+        return decided
+
+    def close(self) -> None:
+        """Reject further appends; what is queued becomes ready at once."""
+        self.is_closed = True

@@ -1,0 +1,61 @@
+"""The memory for buffered records: ``buffer.memory`` (Kafka: BufferPool).
+
+Pure: it counts bytes and holds none. Waiting for memory is in :mod:`._buffer_pool_waiters`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....errors import ConfigError
+
+
+class BufferPool:
+    """A bounded number of bytes, to be taken and given back.
+
+    Args:
+        bytes_max: ``buffer.memory``.
+
+    Attributes:
+        bytes_max: the size of the pool.
+        available: the bytes that are free.
+        on_freed: called when bytes were given back; None if nothing waits for them.
+        is_exhausted: whether the last request was denied and nothing was given back since.
+        is_promised: whether free memory, now or later, belongs to a task that waits.
+
+    Raises:
+        ConfigError: the number is below 1.
+    """
+
+    __slots__ = ("available", "bytes_max", "is_exhausted", "is_promised", "on_freed")
+
+    def __init__(self, bytes_max: int) -> None:
+        if bytes_max < 1:
+            raise ConfigError(f"buffer.memory = {bytes_max} is not allowed; allowed: at least 1")
+        self.bytes_max = bytes_max
+        self.available = bytes_max
+        self.is_exhausted = False
+        self.is_promised = False
+        self.on_freed: Callable[[], None] | None = None
+
+    def take(self, size: int) -> bool:
+        """Take bytes. Returns whether they were free, and not promised to a waiting task.
+
+        Raises:
+            ValueError: the pool never has this many.
+        """
+        if size > self.bytes_max:
+            raise ValueError(f"{size} bytes exceed buffer.memory ({self.bytes_max})")
+        if size > self.available or self.is_promised:
+            self.is_exhausted = True
+            return False
+        self.available -= size
+        return True
+
+    def give_back(self, size: int) -> None:
+        """Give back bytes that were taken."""
+        assert self.available + size <= self.bytes_max
+        self.available += size
+        self.is_exhausted = False
+        if self.on_freed is not None:
+            self.on_freed()

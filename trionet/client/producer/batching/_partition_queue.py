@@ -1,0 +1,135 @@
+"""The queues of batches of one topic's partitions (Kafka: RecordAccumulator.TopicInfo)."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from ..._topic_partition import TopicPartition
+from ...metadata._cluster import NO_LEADER, TopicMetadata
+from ._batch import NONE, SEQUENCE_MAX, ProducerBatch
+
+
+class PartitionQueue:
+    """The batches of one partition that wait to be sent.
+
+    Attributes:
+        topic_partition: the partition.
+        batches: the oldest first; the last one may be open.
+        filling: the open batch, to which records are appended; None if there is none.
+        leader: the id of the partition's leader; -1 if not known.
+        leader_epoch: of that leader; -1 if the brokers do not report it.
+        is_muted: nothing is sent until a response has arrived (``max.in.flight`` of 1).
+    """
+
+    __slots__ = ("batches", "filling", "is_muted", "leader", "leader_epoch", "topic_partition")
+
+    def __init__(self, topic_partition: TopicPartition) -> None:
+        self.topic_partition = topic_partition
+        self.batches: deque[ProducerBatch] = deque()
+        self.filling: ProducerBatch | None = None
+        self.leader = NO_LEADER
+        self.leader_epoch = -1
+        self.is_muted = False
+
+    def add(self, batch: ProducerBatch) -> None:
+        """Append a new batch and make it the open one."""
+        if self.filling is not None:
+            self.filling.mark_full()
+        self.batches.append(batch)
+        self.filling = batch
+
+    def put_back(self, batch: ProducerBatch) -> None:
+        """Insert a batch that is sent again before the new ones.
+
+        A batch with a sequence number goes where its number belongs (Kafka: insertInSequenceOrder).
+        """
+        place = 0
+        if batch.base_sequence != NONE:
+            for other in self.batches:
+                if other.base_sequence == NONE or _is_before(batch, other):
+                    break
+                place += 1
+        self.batches.insert(place, batch)
+
+    def take(self) -> ProducerBatch:
+        """Remove and return the oldest batch; it is closed."""
+        batch = self.batches.popleft()
+        if batch is self.filling:
+            self.filling = None
+        return batch
+
+    def remove(self, batch: ProducerBatch) -> None:
+        """Remove a batch, wherever it is in the queue."""
+        self.batches.remove(batch)
+        if batch is self.filling:
+            self.filling = None
+
+    def clear(self) -> None:
+        """Remove all batches."""
+        self.batches.clear()
+        self.filling = None
+
+    def is_backing_off(self, batch: ProducerBatch, now: float) -> bool:
+        """Whether a failed batch has to wait still; not for a newer leader (KAFKA-15415)."""
+        return now < batch.retry_at and not (batch.leader_epoch < self.leader_epoch)
+
+
+def _is_before(batch: ProducerBatch, other: ProducerBatch) -> bool:
+    """Whether a batch's sequence number precedes another's; the numbers wrap around."""
+    ahead = (other.base_sequence - batch.base_sequence) & SEQUENCE_MAX
+    return 0 < ahead <= SEQUENCE_MAX // 2
+
+
+class TopicQueues:
+    """The queues of one topic's partitions.
+
+    Attributes:
+        name: the topic.
+        queues: by partition; the queue of a partition that vanished stays while it has batches.
+        partitions: the number of partitions; 0 while it is not known.
+        sticky: the partition that records without a key go to at present.
+        sticky_batch: the batch that they fill there; None if there is none yet.
+        sticky_bytes: the size of the batches before it in that partition.
+    """
+
+    __slots__ = (
+        "name",
+        "partitions",
+        "queues",
+        "sticky",
+        "sticky_batch",
+        "sticky_bytes",
+    )
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.queues: list[PartitionQueue] = []
+        self.partitions = 0
+        self.sticky: PartitionQueue | None = None
+        self.sticky_batch: ProducerBatch | None = None
+        self.sticky_bytes = 0
+
+    def queue(self, partition: int) -> PartitionQueue | None:
+        """The queue of a partition; None if the partition does not exist, as far as is known."""
+        return self.queues[partition] if 0 <= partition < self.partitions else None
+
+    @property
+    def sticky_filling(self) -> ProducerBatch | None:
+        """The open batch of the sticky partition; records with a key may have begun it."""
+        return None if self.sticky is None else self.sticky.filling
+
+    def update(self, topic: TopicMetadata | None, nodes: frozenset[int]) -> None:
+        """Update the partitions and their leaders."""
+        known = {} if topic is None else topic.partitions
+        self.partitions = max(known, default=-1) + 1
+        if self.sticky is not None and self.queue(self.sticky.topic_partition.partition) is None:
+            self.sticky = self.sticky_batch = None
+        while len(self.queues) < self.partitions:
+            self.queues.append(PartitionQueue(TopicPartition(self.name, len(self.queues))))
+        for queue in self.queues:
+            found = known.get(queue.topic_partition.partition)
+            if found is None:
+                queue.leader = NO_LEADER
+                continue
+            queue.leader = found.leader if found.leader in nodes else NO_LEADER
+            queue.leader_epoch = found.leader_epoch

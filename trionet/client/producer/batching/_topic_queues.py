@@ -1,0 +1,116 @@
+"""The topics that records were appended to: their queues and leaders."""
+
+from __future__ import annotations
+
+import random
+
+from ..._topic_partition import TopicPartition
+from ...metadata._cluster import Cluster
+from ._node_latency import NodeLatency
+from ._partition_queue import PartitionQueue, TopicQueues
+from ._sticky_partitioner import next_queue
+
+
+class ProducerTopics:
+    """The queues of all topics, and the choice of partitions for records without a key.
+
+    Args:
+        rng: chooses partitions.
+        batch_bytes: what a partition gets before another one is chosen (``batch.size``).
+        is_adaptive: whether the choice prefers short queues.
+        availability_seconds: how long a node may accept nothing and still be chosen; 0 for no
+            limit.
+    """
+
+    __slots__ = (
+        "_availability_seconds",
+        "_batch_bytes",
+        "_by_name",
+        "_cluster",
+        "_is_adaptive",
+        "_latencies",
+        "_rng",
+    )
+
+    def __init__(
+        self,
+        rng: random.Random,
+        batch_bytes: int,
+        *,
+        is_adaptive: bool,
+        availability_seconds: float,
+    ) -> None:
+        self._rng = rng
+        self._batch_bytes = batch_bytes
+        self._is_adaptive = is_adaptive
+        self._availability_seconds = availability_seconds
+        self._cluster = Cluster()
+        self._by_name: dict[str, TopicQueues] = {}
+        self._latencies: dict[int, NodeLatency] = {}
+
+    def update(self, cluster: Cluster) -> None:
+        """Update the leaders of partitions; does nothing for the same snapshot as before."""
+        if cluster is self._cluster:
+            return
+        self._cluster = cluster
+        nodes = frozenset(cluster.nodes)
+        for name, topic in self._by_name.items():
+            topic.update(cluster.topics.get(name), nodes)
+        for node_id in self._latencies.keys() - nodes:
+            del self._latencies[node_id]
+
+    def get(self, name: str) -> TopicQueues | None:
+        """The queues of a topic; None if its partitions are not known."""
+        topic = self._by_name.get(name)
+        if topic is None:
+            found = self._cluster.topics.get(name)
+            if found is None:
+                return None
+            topic = TopicQueues(name)
+            topic.update(found, frozenset(self._cluster.nodes))
+            if topic.partitions:
+                self._by_name[name] = topic
+        return topic if topic.partitions else None
+
+    def queue(self, partition: TopicPartition) -> PartitionQueue | None:
+        """The queue of a partition; None if nothing was ever appended to its topic."""
+        topic = self._by_name.get(partition.topic)
+        if topic is None or partition.partition >= len(topic.queues):
+            return None
+        return topic.queues[partition.partition]
+
+    # Records without a key.
+
+    def choose(self, topic: TopicQueues) -> PartitionQueue:
+        """Choose the partition for the next batch of records without a key.
+
+        Called when the last batch takes no more (Kafka: BuiltInPartitioner.updatePartitionInfo).
+        """
+        queue = topic.sticky
+        last = topic.sticky_batch
+        if last is not None:
+            topic.sticky_bytes += last.size
+            if queue is not None and (last.is_full or topic.sticky_bytes >= self._batch_bytes):
+                queue = None
+        if queue is None:
+            topic.sticky_bytes = 0
+            queue = next_queue(topic, self._rng, self._slow_nodes(), is_adaptive=self._is_adaptive)
+        topic.sticky = queue
+        topic.sticky_batch = None
+        return queue
+
+    def update_node_latency(self, node_id: int, now: float, *, can_drain: bool) -> None:
+        """Record that a node has batches, and whether it can accept a request now (KIP-794)."""
+        if not self._availability_seconds:
+            return
+        latency = self._latencies.get(node_id)
+        if latency is None:
+            latency = self._latencies[node_id] = NodeLatency(now)
+        latency.update(now, can_drain=can_drain)
+
+    def _slow_nodes(self) -> frozenset[int]:
+        return frozenset(
+            node_id
+            for node_id, latency in self._latencies.items()
+            if latency.held_up_seconds > self._availability_seconds
+        )

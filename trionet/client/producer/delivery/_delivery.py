@@ -1,0 +1,172 @@
+"""The result of a buffered record: a Delivery, to be awaited or queried.
+
+(Kafka: FutureRecordMetadata.) Deliveries are cheap, since there is one for each record: what a
+batch has in common is in its :class:`.ProduceRequestResult`, and metadata are created when asked
+for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Generator
+from typing import Any, Final, NamedTuple
+
+import trio
+
+from ...._util._raising import again
+from ....errors import RecordWithdrawnError
+from ._produce_request_result import ProduceRequestResult
+from ._waiting import delivered
+
+
+class RecordMetadata(NamedTuple):
+    """Where a record was written.
+
+    Attributes:
+        topic: its topic.
+        partition: its partition.
+        offset: its offset; -1 with ``acks=0``, when no broker reports it, and where a leader only
+            knows that it has the record already.
+        timestamp: in milliseconds: the producer's, or the broker's where the topic has
+            ``message.timestamp.type=LogAppendTime``.
+    """
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+
+
+#: Skips the keyword handling of NamedTuple's own constructor, which takes longer than the rest.
+_tuple: Final = tuple.__new__
+
+
+def withdrawn() -> RecordWithdrawnError:
+    """The error of a record that was withdrawn."""
+    return RecordWithdrawnError("the record was withdrawn before it was sent")
+
+
+def abandon(outcome: ProduceRequestResult, index: int) -> None:
+    """Mark a record's outcome as seen: its call was cancelled, so no delivery can be read."""
+    outcome, position = outcome.of(outcome.position(index))
+    outcome.look(position)
+
+
+class Delivery:
+    """The result of one record; awaiting it returns its :class:`RecordMetadata`, repeatedly.
+
+    Args:
+        outcome: of its batch.
+        index: the record's index in the batch.
+        timestamp: the record's, in milliseconds.
+    """
+
+    __slots__ = ("index", "outcome", "timestamp")
+
+    def __init__(self, outcome: ProduceRequestResult, index: int, timestamp: int) -> None:
+        self.outcome = outcome
+        self.index = index
+        self.timestamp = timestamp
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the outcome of the record is decided."""
+        outcome = self.outcome
+        if outcome.is_done or outcome.is_withdrawn(self.index):
+            return True
+        return outcome.parts is not None and self.pending.is_done
+
+    @property
+    def pending(self) -> ProduceRequestResult:
+        """The outcome to wait for: that of the batch that has the record now."""
+        outcome = self.outcome
+        return outcome.of(outcome.position(self.index))[0]
+
+    @property
+    def error(self) -> Exception | None:
+        """Why the record was not, or may not have been, written; None if it was, or is pending."""
+        if self.outcome.is_withdrawn(self.index):
+            return withdrawn()
+        outcome, position = self.outcome.of(self.outcome.position(self.index))
+        error = outcome.error(position)
+        if error is not None:
+            outcome.look(position)
+        return error
+
+    @property
+    def offset(self) -> int:
+        """The record's offset in its partition; as :meth:`result` without creating the metadata.
+
+        Raises:
+            trio.WouldBlock, RecordWithdrawnError, TrionetError: as there.
+        """
+        outcome = self.outcome
+        return outcome.base_offset + self.index if outcome.is_plain else self.result().offset
+
+    def result(self) -> RecordMetadata:
+        """Where the record was written.
+
+        Raises:
+            trio.WouldBlock: the outcome is not decided yet.
+            RecordWithdrawnError: the record was withdrawn before it was sent.
+            TrionetError: it was not written, or it is not known whether it was.
+        """
+        outcome = self.outcome
+        position = self.index
+        if not outcome.is_plain:
+            error = self.error
+            if error is not None:
+                # Raised to many tasks: each gets a copy with a traceback of its own.
+                raise again(error)
+            outcome, position = outcome.of(outcome.position(position))
+            if not outcome.is_done:
+                raise trio.WouldBlock
+        topic, partition = outcome.topic_partition
+        offset = outcome.base_offset
+        if offset >= 0:
+            offset += position
+        time = outcome.log_append_time
+        place = (topic, partition, offset, self.timestamp if time < 0 else time)
+        return _tuple(RecordMetadata, place)
+
+    # A plain function that returns a coroutine: an async one in compiled code would have no
+    # docstring and would not be recognised as async.
+    def wait(self) -> Coroutine[Any, Any, RecordMetadata]:
+        """Wait for the outcome. Returns where the record was written; awaiting self is the same.
+
+        Raises:
+            RecordWithdrawnError, TrionetError: as :meth:`result`.
+
+        Cancellation: changes nothing; the record is sent as before.
+        """
+        return delivered(self)
+
+    def __await__(self) -> Generator[Any, Any, RecordMetadata]:
+        return delivered(self).__await__()
+
+    def __repr__(self) -> str:
+        state = "done" if self.is_done else "pending"
+        return f"<Delivery to {self.outcome.topic_partition}, {state}>"
+
+
+def delivery_list(
+    outcome: ProduceRequestResult, index: int, start: int, end: int, timestamps: int | list[int]
+) -> list[Delivery]:
+    """The deliveries of consecutive records of a batch.
+
+    Args:
+        outcome: of the batch.
+        index: the index of the first of them in the batch.
+        start: the index of the first of them among the timestamps.
+        end: the index after the last of them among the timestamps.
+        timestamps: in milliseconds; a single number applies to all.
+    """
+    found: list[Delivery] = []
+    number = start
+    first = index - start
+    timestamp = timestamps if isinstance(timestamps, int) else 0
+    while number < end:
+        if not isinstance(timestamps, int):
+            timestamp = timestamps[number]
+        found.append(Delivery(outcome, first + number, timestamp))
+        number += 1
+    return found

@@ -1,0 +1,191 @@
+"""The result of a batch, which the deliveries of all its records read.
+
+(Kafka: ProduceRequestResult.) Separate from the batch, so that keeping a delivery does not keep the
+records. It is decided once: a response that arrives after a batch expired changes nothing
+(KAFKA-5429).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import trio
+
+from ...._util._raising import again
+from ....errors import TrionetError
+from ..._topic_partition import TopicPartition
+from ._unseen_failures import FailureCount
+
+
+def maybe_written(error: Exception) -> Exception:
+    """A copy of an error, marked: its records may be in the log nevertheless."""
+    error = again(error)
+    if isinstance(error, TrionetError):
+        error.may_have_been_written = True
+    return error
+
+
+class ProduceRequestResult:
+    """The result of one batch; positions count only the records that are sent.
+
+    Args:
+        topic_partition: the destination of the batch.
+
+    Attributes:
+        topic_partition: the destination of the batch.
+        is_done: whether it is decided.
+        base_offset: the offset of the first record; -1 if not reported, see
+            :class:`.RecordMetadata`.
+        log_append_time: in milliseconds, of all records if the broker sets it; else -1.
+        parts: the results of the batches that this one was split into, which replace it.
+        changed: set when the batch is decided or split; created by the first task that waits.
+        unseen: counts the failed records whose deliveries have not been read.
+    """
+
+    __slots__ = (
+        "_error",
+        "_errors",
+        "_seen",
+        "_withdrawn",
+        "base_offset",
+        "changed",
+        "is_done",
+        "log_append_time",
+        "parts",
+        "topic_partition",
+        "unseen",
+    )
+
+    def __init__(self, topic_partition: TopicPartition) -> None:
+        self.topic_partition = topic_partition
+        self.is_done = False
+        self.base_offset = -1
+        self.log_append_time = -1
+        self.parts: list[tuple[int, ProduceRequestResult]] | None = None
+        self.changed: trio.Event | None = None
+        self._error: Exception | None = None
+        self._errors: Mapping[int, Exception] | None = None
+        self._withdrawn: set[int] | None = None
+        self._seen: set[int] | None = None
+        self.unseen: FailureCount | None = None
+
+    # Completion.
+
+    def complete(self, base_offset: int, log_append_time: int = -1) -> bool:
+        """Complete the batch: the records were written.
+
+        Returns:
+            Whether this decided the outcome; False if it was decided before.
+        """
+        if self.is_done:
+            return False
+        self.base_offset = base_offset
+        self.log_append_time = log_append_time
+        self._decide()
+        return True
+
+    def fail(self, error: Exception, errors: Mapping[int, Exception] | None = None) -> bool:
+        """Fail the batch: the records were not, or may not have been, written.
+
+        Args:
+            error: the reason.
+            errors: of single records, by position; these made the others fail (KIP-467).
+
+        Returns:
+            Whether this decided the outcome; False if it was decided before.
+        """
+        if self.is_done:
+            return False
+        self._error = error
+        self._errors = errors
+        self._decide()
+        return True
+
+    def split(self, parts: list[tuple[int, ProduceRequestResult]]) -> None:
+        """Replace the result by those of the parts, each with the position of its first record."""
+        self.parts = parts
+        for position in self._seen or ():
+            part, place = self.of(position)
+            part.look(place)
+        self._wake()
+
+    def _decide(self) -> None:
+        self.is_done = True
+        self._wake()
+
+    def _wake(self) -> None:
+        if self.changed is not None:
+            self.changed.set()
+            self.changed = None
+
+    # Withdrawn records.
+
+    def withdraw(self, index: int) -> bool:
+        """Withdraw a record before the batch is drained. Returns whether it was there."""
+        if self._withdrawn is None:
+            self._withdrawn = set()
+        if index in self._withdrawn:
+            return False
+        self._withdrawn.add(index)
+        return True
+
+    @property
+    def withdrawn(self) -> frozenset[int]:
+        """The indexes of the withdrawn records."""
+        return frozenset(self._withdrawn or ())
+
+    def is_withdrawn(self, index: int) -> bool:
+        """Whether a record was withdrawn."""
+        return self._withdrawn is not None and index in self._withdrawn
+
+    def position(self, index: int) -> int:
+        """The position of a record among those that are sent."""
+        if self._withdrawn is None:
+            return index
+        return index - sum(each < index for each in self._withdrawn)
+
+    # Reading.
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all records were written, at consecutive offsets from the base offset on."""
+        return (
+            self.is_done
+            and self.base_offset >= 0
+            and self._error is None
+            and self._withdrawn is None
+        )
+
+    def of(self, position: int) -> tuple[ProduceRequestResult, int]:
+        """The result that has a record, and its position there; differs from self after a split."""
+        outcome = self
+        while outcome.parts is not None:
+            first = 0
+            for start, part in outcome.parts:
+                if start > position:
+                    break
+                first, outcome = start, part
+            position -= first
+        return outcome, position
+
+    @property
+    def looked_at(self) -> int:
+        """The number of records whose failure need not be raised at the end of the block."""
+        return 0 if self._seen is None else len(self._seen)
+
+    def look(self, position: int) -> None:
+        """Mark a record whose failure need not be raised later: seen, or its call is over."""
+        if self._seen is None:
+            self._seen = set()
+        if position not in self._seen:
+            self._seen.add(position)
+            if self.unseen is not None:
+                self.unseen.records -= 1
+
+    def error(self, position: int) -> Exception | None:
+        """Why a record was not written; None if it was."""
+        if self._errors is not None:
+            error = self._errors.get(position)
+            if error is not None:
+                return error
+        return self._error

@@ -1,0 +1,124 @@
+"""Counters of what a producer has sent, for its metrics (Kafka: SenderMetricsRegistry).
+
+A batch or a request costs a few additions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from ....metrics._rates import RollingMaximum
+from ..batching._batch import ProducerBatch
+
+US: Final = 1e6
+
+
+class TopicCounters:
+    """Counters of one topic, which only grow.
+
+    Attributes:
+        records_sent: counted again with each attempt.
+        batches_sent: likewise.
+        bytes_gathered: the size of these batches before compression.
+        bytes_sent: their size on the wire.
+        records_retried: queued for another attempt.
+        records_failed: whose deliveries failed.
+    """
+
+    __slots__ = (
+        "batches_sent",
+        "bytes_gathered",
+        "bytes_sent",
+        "records_failed",
+        "records_retried",
+        "records_sent",
+    )
+
+    def __init__(self) -> None:
+        self.records_sent = self.batches_sent = self.bytes_gathered = self.bytes_sent = 0
+        self.records_retried = self.records_failed = 0
+
+    @classmethod
+    def together(cls, topics: Iterable[TopicCounters]) -> TopicCounters:
+        """The sums of several."""
+        whole = cls()
+        for each in topics:
+            whole.records_sent += each.records_sent
+            whole.batches_sent += each.batches_sent
+            whole.bytes_gathered += each.bytes_gathered
+            whole.bytes_sent += each.bytes_sent
+            whole.records_retried += each.records_retried
+            whole.records_failed += each.records_failed
+        return whole
+
+
+class SenderCounters:
+    """Counters of Produce requests and of the batches in them.
+
+    Attributes:
+        topics: the counters of each topic, by name.
+        largest_batch: in bytes on the wire, recently.
+        batches_split: batches that were too large.
+        queue_us: the total time from the creation of batches to sending them, in microseconds.
+        longest_queue_us: the longest of these times, recently.
+        requests_sent: Produce requests.
+        responses_received: their responses.
+        latency_us: the total time to these responses.
+        longest_latency_us: the longest of these times, recently.
+        throttle_ms: the total throttle time that responses requested.
+        longest_throttle_ms: the longest of these times, recently.
+    """
+
+    def __init__(self) -> None:
+        self.topics: dict[str, TopicCounters] = {}
+        self.largest_batch = RollingMaximum()
+        self.batches_split = 0
+        self.queue_us = 0
+        self.longest_queue_us = RollingMaximum()
+        self.requests_sent = self.responses_received = 0
+        self.latency_us = 0
+        self.longest_latency_us = RollingMaximum()
+        self.throttle_ms = 0
+        self.longest_throttle_ms = RollingMaximum()
+
+    def sent(self, batch: ProducerBatch, now: float) -> None:
+        """Count a batch that is sent."""
+        topic = self._topic(batch)
+        size = batch.sent_size
+        topic.batches_sent += 1
+        topic.records_sent += batch.record_count
+        topic.bytes_gathered += batch.size
+        topic.bytes_sent += size
+        _raise_to(self.largest_batch, size)
+        queued_us = int((now - batch.created_at) * US)
+        self.queue_us += queued_us
+        _raise_to(self.longest_queue_us, queued_us)
+
+    def retried(self, batch: ProducerBatch) -> None:
+        """Count a batch that is queued for another attempt."""
+        self._topic(batch).records_retried += batch.record_count
+
+    def failed(self, batch: ProducerBatch) -> None:
+        """Count a batch whose deliveries failed."""
+        self._topic(batch).records_failed += batch.record_count
+
+    def response_received(self, latency_seconds: float, throttle_ms: int) -> None:
+        """Count a response to a Produce request."""
+        self.responses_received += 1
+        latency_us = int(latency_seconds * US)
+        self.latency_us += latency_us
+        _raise_to(self.longest_latency_us, latency_us)
+        self.throttle_ms += throttle_ms
+        _raise_to(self.longest_throttle_ms, throttle_ms)
+
+    def _topic(self, batch: ProducerBatch) -> TopicCounters:
+        name = batch.topic_partition.topic
+        counters = self.topics.get(name)
+        if counters is None:
+            counters = self.topics[name] = TopicCounters()
+        return counters
+
+
+def _raise_to(maximum: RollingMaximum, value: int) -> None:
+    maximum.current = max(maximum.current, value)

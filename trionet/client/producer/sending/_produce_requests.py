@@ -1,0 +1,186 @@
+"""Builds Produce requests from batches, and reads the responses per batch.
+
+Pure. Since version 13 requests and responses name topics by their ids; it is used only if all ids
+are known (KIP-516).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+from ....errors import RequestTimedOutError, TrionetError, UnsupportedVersionError
+from ....protocol import error_codes
+from ....protocol._header import JOINED_BYTES_MAX
+from ....protocol._wire import NO_UUID, Records, new
+from ....protocol.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+from ...metadata._cluster import NO_LEADER, Cluster
+from ...requests._record_chunks import RecordPieces
+from ...requests._response import ClientResponse
+
+if TYPE_CHECKING:
+    from ..batching._batch import ProducerBatch
+
+#: The last version that names topics.
+LAST_WITH_NAMES: Final = 12
+UNKNOWN: Final = -1
+
+
+class PartitionResponse:
+    """What a response, or the lack of one, says about one batch (Kafka: PartitionResponse).
+
+    Args:
+        error_code: 0 if the batch was written.
+        message: the broker's error message, or why the connection was lost.
+        base_offset: the offset of the first record; -1 if it is not known.
+        log_append_time_ms: -1 unless the topic uses ``LogAppendTime``.
+        log_start_offset: the first offset of the log; -1 if it is not known.
+        record_errors: the errors of single records (KIP-467).
+        error: why the connection was lost, if there was no response.
+        leader: the node id of the new leader; -1 if the response does not name it (KIP-951).
+        leader_epoch: the new leader's epoch.
+    """
+
+    def __init__(
+        self,
+        error_code: int = 0,
+        message: str | None = None,
+        *,
+        base_offset: int = UNKNOWN,
+        log_append_time_ms: int = UNKNOWN,
+        log_start_offset: int = UNKNOWN,
+        record_errors: Sequence[BatchIndexAndErrorMessage] = (),
+        error: TrionetError | None = None,
+        leader: int = NO_LEADER,
+        leader_epoch: int = UNKNOWN,
+    ) -> None:
+        self.error_code = error_code
+        self.message = message
+        self.base_offset = base_offset
+        self.log_append_time_ms = log_append_time_ms
+        self.log_start_offset = log_start_offset
+        self.record_errors = record_errors
+        self.error = error
+        self.leader = leader
+        self.leader_epoch = leader_epoch
+
+
+WRITTEN: Final = PartitionResponse()
+
+
+def produce_request(
+    batches: Sequence[ProducerBatch], cluster: Cluster, *, acks: int, timeout_ms: int
+) -> tuple[ProduceRequest, int | None]:
+    """Build a request of several batches, each of another partition.
+
+    Returns:
+        The request, and the newest version that can carry it; None for any.
+    """
+    topics: dict[str, TopicProduceData] = {}
+    version_max = None
+    for batch in batches:
+        name, partition = batch.topic_partition
+        topic = topics.get(name)
+        if topic is None:
+            known = cluster.topics.get(name)
+            topic_id = NO_UUID if known is None else known.id
+            if topic_id == NO_UUID:
+                version_max = LAST_WITH_NAMES
+            topic = topics[name] = _topic(name, topic_id)
+        topic.partition_data.append(_partition(partition, _records(batch)))
+    # Fields are assigned, here and below: constructors take keyword arguments, and these take
+    # longer than everything else that is done for a small request.
+    request = new(ProduceRequest)
+    request.transactional_id = None
+    request.acks = acks
+    request.timeout_ms = timeout_ms
+    request.topic_data = list(topics.values())
+    request.unknown_tags = ()
+    return request, version_max
+
+
+def _topic(name: str, topic_id: bytes) -> TopicProduceData:
+    topic = new(TopicProduceData)
+    topic.name = name
+    topic.topic_id = topic_id
+    topic.partition_data = []
+    topic.unknown_tags = ()
+    return topic
+
+
+def _partition(index: int, records: Records) -> PartitionProduceData:
+    partition = new(PartitionProduceData)
+    partition.index = index
+    partition.records = records
+    partition.unknown_tags = ()
+    return partition
+
+
+def _records(batch: ProducerBatch) -> Records:
+    chunks = batch.chunks()
+    if batch.size <= JOINED_BYTES_MAX:
+        return b"".join(chunks)  # a frame of this size is joined in any case
+    # The codec uses nothing but the length.
+    return cast(Records, RecordPieces(chunks))
+
+
+def partition_responses(
+    response: ClientResponse, batches: Sequence[ProducerBatch]
+) -> list[tuple[ProducerBatch, PartitionResponse]]:
+    """The response to each batch of a request, in the order of the batches."""
+    body: ProduceResponse | None = response.body
+    if response.error is not None:
+        failure = _without_response(response.error)
+        return [(batch, failure) for batch in batches]
+    if body is None:  # acks=0
+        return [(batch, WRITTEN) for batch in batches]
+    found = _by_partition(response.request, body)
+    return [(batch, _partition_response(found.get(batch.topic_partition))) for batch in batches]
+
+
+def _without_response(error: TrionetError) -> PartitionResponse:
+    if isinstance(error, RequestTimedOutError):
+        code = error_codes.REQUEST_TIMED_OUT
+    elif isinstance(error, UnsupportedVersionError):
+        code = error_codes.UNSUPPORTED_VERSION
+    else:
+        code = error_codes.NETWORK_EXCEPTION
+    return PartitionResponse(error_code=code, message=str(error), error=error)
+
+
+def _by_partition(
+    request: ProduceRequest, body: ProduceResponse
+) -> dict[tuple[str, int], PartitionProduceResponse]:
+    names = {each.topic_id: each.name for each in request.topic_data}
+    return {
+        (topic.name or names.get(topic.topic_id, ""), each.index): each
+        for topic in body.responses
+        for each in topic.partition_responses
+    }
+
+
+def _partition_response(response: PartitionProduceResponse | None) -> PartitionResponse:
+    if response is None:
+        # It is not known whether the batch was written, as after a lost connection.
+        return PartitionResponse(
+            error_code=error_codes.NETWORK_EXCEPTION,
+            message="the response does not include this partition",
+        )
+    leader = response.current_leader
+    return PartitionResponse(
+        error_code=response.error_code,
+        message=response.error_message,
+        base_offset=response.base_offset,
+        log_append_time_ms=response.log_append_time_ms,
+        log_start_offset=response.log_start_offset,
+        record_errors=response.record_errors,
+        leader=NO_LEADER if leader is None else leader.leader_id,
+        leader_epoch=UNKNOWN if leader is None else leader.leader_epoch,
+    )

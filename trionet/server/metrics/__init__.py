@@ -1,0 +1,1 @@
+"""Metrics of a SocketServer, and the HTTP listener that serves them."""
