@@ -25,7 +25,7 @@ def installed(tmp_path: Path) -> Path:
     # Empty files are found like real ones, and then cannot be loaded.
     suffix = EXTENSION_SUFFIXES[0]
     (tmp_path / f"trionet__mypyc{suffix}").touch()
-    (tmp_path / f"trionet/net/framing{suffix}").touch()
+    (tmp_path / f"trionet/net/wire/_framing{suffix}").touch()
     return tmp_path
 
 

@@ -31,7 +31,7 @@ from support.java import NO_JAVA, has_java
 from support.processes import SAME_TRIONET
 from support.trionet_process import trionet_broker_process
 from trionet.client.admin import NewTopic
-from trionet.protocol._request_log import LoggedRequest, Origin, encode
+from trionet.protocol.request_log import LoggedRequest, Origin, encode
 
 RUNS = 1
 SECONDS = 4.0

@@ -98,7 +98,7 @@ def test_topic_keys_are_in_order_and_have_the_defaults_of_the_broker_keys() -> N
 def _sources() -> str:
     """The package's code, without the modules that know every key, and without who is a client."""
     package = Path(trionet.__file__).parent
-    tables = ("config_keys", "config_topic_keys", "config_dynamic_keys", "config_describe")
+    tables = ("_broker_keys", "_topic_keys", "_dynamic_keys", "_describe.py")
     return "\n".join(
         path.read_text("utf-8")
         for path in package.rglob("*.py")

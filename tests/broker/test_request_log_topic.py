@@ -35,7 +35,8 @@ from support.virtual import connect_in_memory
 from trionet import Broker, ConfigError, open_broker
 from trionet.broker.telemetry._broker_metrics import REQUEST_LOG
 from trionet.protocol import api_keys, error_codes
-from trionet.protocol._request_log import (
+from trionet.protocol.messages.api_versions import ApiVersionsRequest
+from trionet.protocol.request_log import (
     ANSWERED,
     CLOSED,
     GONE,
@@ -44,7 +45,6 @@ from trionet.protocol._request_log import (
     LoggedRequest,
     decode,
 )
-from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.testing import MemoryNetwork, control
 
 LOG = "requests"

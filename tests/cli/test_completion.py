@@ -102,7 +102,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = list(places(whole_parser()))
     path = tmp_path_factory.mktemp("completion")
     for module in (bash, zsh, fish):
-        name = module.__name__.rpartition(".")[2]
+        name = module.__name__.rpartition("._")[2]
         (path / f"trionet.{name}").write_text(module.script(found))
     (path / "client.properties").write_text("")
     return path

@@ -27,7 +27,7 @@ from support.process_list import descendants_of
 from support.processes import SAME_TRIONET, all_of_them_end
 from support.terminal import Terminal, needs_tmux, terminal
 from trionet.protocol import api_keys
-from trionet.protocol._request_log import CLOSED, GONE, LoggedRequest, decode
+from trionet.protocol.request_log import CLOSED, GONE, LoggedRequest, decode
 
 skip_without_spark()
 if not hasattr(os, "pidfd_open"):

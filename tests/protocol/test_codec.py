@@ -70,14 +70,14 @@ def test_api_versions_responses_have_the_oldest_header_though_their_body_is_flex
 def test_modules_are_imported_when_an_api_is_asked_for() -> None:
     program = """
 import sys
-from trionet.protocol import codec
+from trionet.protocol import lookup
 def loaded():
     start = "trionet.protocol.messages."
     return sorted(name.removeprefix(start) for name in sys.modules if name.startswith(start))
 print(loaded())
-codec.lookup(3, 12)
+lookup(3, 12)
 print(loaded())
-codec.lookup(3, 8)
+lookup(3, 8)
 print(loaded())
 """
     found = subprocess.run(

@@ -11,8 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trionet.errors import WireFormatError
-from trionet.protocol import _request_log as request_log
-from trionet.protocol._request_log import (
+from trionet.protocol import request_log
+from trionet.protocol._typed_request_log import MIDDLE_SIZE, RequestWriter
+from trionet.protocol.records import _pure_writer as pure_writer
+from trionet.protocol.records import _typed_writer as typed_writer
+from trionet.protocol.records._records import batch_chunks
+from trionet.protocol.request_log import (
     CONNECTION_SIZE,
     GONE,
     REQUEST_SIZE,
@@ -23,11 +27,7 @@ from trionet.protocol._request_log import (
     decode,
     encode,
 )
-from trionet.protocol._request_log_columns import CONNECTIONS, REQUESTS, decode_columns
-from trionet.protocol._typed_request_log import MIDDLE_SIZE, RequestWriter
-from trionet.protocol.records import _pure_writer as pure_writer
-from trionet.protocol.records import _typed_writer as typed_writer
-from trionet.protocol.records._records import batch_chunks
+from trionet.protocol.request_log_columns import CONNECTIONS, REQUESTS, decode_columns
 
 _INT16 = st.integers(-(2**15), 2**15 - 1)
 _INT32 = st.integers(-(2**31), 2**31 - 1)

@@ -19,7 +19,7 @@ from spark_kills.plan import Kill
 from spark_kills.run import Outcome, Run, StandstillError
 from spark_kills.victims import DurableBroker, Job
 from trionet.errors import TrionetError
-from trionet.protocol._request_log import LoggedRequest, encode
+from trionet.protocol.request_log import LoggedRequest, encode
 
 _LOG: Final = "requests"
 _RESULTS: Final = "results"

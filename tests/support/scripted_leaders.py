@@ -1,7 +1,7 @@
 """Brokers that take a producer's batches as a test says, on a network in memory.
 
-They keep to Kafka's rules of numbers (:class:`~trionet.broker.log.state._producer_state` has them in
-full): a batch that is not next is refused, one that is there already is acknowledged again.
+They keep to Kafka's rules of numbers (:mod:`trionet.broker.log.state._producer_state` has all):
+a batch that is not next is refused, one that is there already is acknowledged again.
 """
 
 from __future__ import annotations

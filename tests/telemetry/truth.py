@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trionet.protocol import api_keys
-from trionet.protocol._request_log_columns import decode_columns
 from trionet.protocol.records._batch import iter_batches
 from trionet.protocol.records._records import decode_values
+from trionet.protocol.request_log_columns import decode_columns
 
 PHASES = (
     "request_queue",

@@ -1,5 +1,7 @@
 """Whether a task was cancelled, asked so often that a checkpoint each time would cost too much."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import math

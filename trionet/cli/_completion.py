@@ -32,6 +32,6 @@ def run(arguments: argparse.Namespace) -> int:
     from .main import whole_parser
     from .shells._tree import places
 
-    shell = import_module(f"trionet.cli.completing.{arguments.shell}")
+    shell = import_module(f"trionet.cli.shells._{arguments.shell}")
     stdout().write(shell.script(places(whole_parser())))
     return 0

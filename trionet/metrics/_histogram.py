@@ -3,6 +3,8 @@
 Recording is one index computation and one addition; a quantile is right to within an eighth.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from bisect import bisect_left

@@ -9,6 +9,8 @@ Two kinds, as in Kafka: the moving averages of 1, 5 and 15 minutes of its Yammer
 (:class:`Window`; Kafka: Rate, SampledStat).
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import math

@@ -15,6 +15,8 @@ Kafka rounds to whole milliseconds, by which everything here would be 0; interna
 microseconds.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from time import perf_counter_ns

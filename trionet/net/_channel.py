@@ -5,6 +5,8 @@ Selector returns one of them per poll. While the channel is muted nothing is rea
 peer has one request in progress at a time, and TCP flow control slows it down.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections import deque

@@ -18,6 +18,8 @@ that only describes how a channel ended. Here a CloseReason holds *why* a channe
 state *when* in its life cycle.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from enum import IntEnum

@@ -10,6 +10,8 @@ collects the outcome in :attr:`ChannelSteps.result`. Two rules are implemented h
   Selector.closingChannels).
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """The open channels of one Selector, and the bytes transferred by all it has ever had."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Iterator

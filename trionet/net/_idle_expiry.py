@@ -11,6 +11,8 @@ What that costs: the first question for the least recently used connection looks
 was used since it was last looked at. Reconsider if that is ever asked per request.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import math

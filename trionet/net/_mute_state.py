@@ -18,6 +18,8 @@ A request without a response (acks=0) counts as responded to. A lack of memory i
 it ends independently of the state. Only this module modifies either.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum

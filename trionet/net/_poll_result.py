@@ -1,5 +1,7 @@
 """What one poll of a Selector achieved."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from ._channel import Channel

@@ -18,6 +18,8 @@ across three checkpoints before the task parks: with one busy connection this sa
 its wake-up per request. A client parks at once, and that is its checkpoint.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import math

@@ -4,6 +4,8 @@
 snapshot of the metrics is taken; a connection or a poll pays an addition.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from ..metrics._rates import RollingMaximum

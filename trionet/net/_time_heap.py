@@ -5,6 +5,8 @@ adding and removing costs a logarithm, on average, and memory is at most twice w
 times are numbers that are compared, nothing here knows what time it is.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush, heapreplace

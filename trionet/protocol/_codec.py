@@ -4,6 +4,8 @@ The module of an API is imported when the first of its versions is asked for, an
 the versions before the flexible ones.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import importlib

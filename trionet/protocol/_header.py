@@ -4,6 +4,8 @@ These run once per request on the broker, so they are written by hand: a header 
 0.2 microseconds.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import struct

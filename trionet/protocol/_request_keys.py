@@ -1,5 +1,7 @@
 """From the class of a request to its API."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from typing import Final

@@ -5,6 +5,8 @@ most of its time on making objects of a dozen numbers; here they go into memory 
 needs librt, as :mod:`._records.typed_writer` does.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final

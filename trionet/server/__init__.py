@@ -9,6 +9,7 @@ from ..net.wire._close_reason import CloseReason
 from ..net.wire._endpoint import Endpoint
 from ..net.wire._transmission import FileRange, Send
 from ._channel_builder import ListenerSecurity
+from ._closed_connections import ClosedConnection
 from ._dialect import SIZE_PREFIXED, Dialect
 from ._request_channel import NO_OP, CloseConnection, NoOp, Request, RequestChannel, Response
 from ._serve import Served, serve
@@ -22,6 +23,7 @@ __all__ = [
     "SIZE_PREFIXED",
     "CloseConnection",
     "CloseReason",
+    "ClosedConnection",
     "Dialect",
     "Endpoint",
     "FileRange",

@@ -1,5 +1,7 @@
 """Accepted connections on their way from an acceptor to a processor."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,5 +1,7 @@
 """The state that the server keeps per connection, in addition to its channel."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from typing import Any, Final, NamedTuple

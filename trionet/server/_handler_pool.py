@@ -5,6 +5,8 @@ request that has to wait is kept elsewhere, and gets its response later through
 :meth:`~trionet.server._request_channel.Request.respond`.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

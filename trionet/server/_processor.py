@@ -15,6 +15,8 @@ its Send is complete, or at once for a no-op. An error in one channel's step clo
 channel; only cancellation ends the loop.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import errno

@@ -1,5 +1,7 @@
 """Totals and current sizes of one processor, for metrics and statistics."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections import Counter

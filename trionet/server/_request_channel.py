@@ -17,6 +17,8 @@ the next requests have arrived by then. And a handler makes the processors send 
 it collected. Responses given later or by other tasks go through their processor's channel.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections import deque

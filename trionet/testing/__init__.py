@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .._util._lazy_exports import lazy_exports
+
 if TYPE_CHECKING:
     from ._wire_peer import BlockingRawPeer as BlockingRawPeer
     from ._wire_peer import RawPeer as RawPeer
@@ -33,28 +35,28 @@ if TYPE_CHECKING:
     from .memory._virtual_time import virtual as virtual
     from .requests._seen_requests import SeenRequest as SeenRequest
 
-_MODULES = {
-    "BlockingRawPeer": "wire_peer",
-    "BrokerControl": "broker_control",
-    "ConnectionView": "controls",
-    "Fault": "fault",
-    "Faults": "faults",
-    "GroupMember": "groups",
-    "GroupView": "groups",
-    "MemoryNetwork": "memory_network",
-    "MemoryStream": "memory_stream",
-    "NetworkEvent": "memory_network",
-    "NetworkFaults": "memory_network",
-    "RawPeer": "wire_peer",
-    "Record": "records",
-    "SeenRequest": "seen_requests",
-    "ThreadedBroker": "threaded",
-    "broker": "threaded",
-    "control": "broker_control",
-    "open_raw_peer": "wire_peer",
-    "raw_peer": "wire_peer",
-    "run_virtual": "virtual_time",
-    "virtual": "virtual_time",
+_HOMES = {
+    "BlockingRawPeer": "_wire_peer",
+    "BrokerControl": "brokers._broker_control",
+    "ConnectionView": "brokers._controls",
+    "Fault": "faults._fault",
+    "Faults": "faults._faults",
+    "GroupMember": "internals._groups",
+    "GroupView": "internals._groups",
+    "MemoryNetwork": "memory._network",
+    "MemoryStream": "memory._stream",
+    "NetworkEvent": "memory._network",
+    "NetworkFaults": "memory._network",
+    "RawPeer": "_wire_peer",
+    "Record": "internals._records",
+    "SeenRequest": "requests._seen_requests",
+    "ThreadedBroker": "brokers._threaded",
+    "broker": "brokers._threaded",
+    "control": "brokers._broker_control",
+    "open_raw_peer": "_wire_peer",
+    "raw_peer": "_wire_peer",
+    "run_virtual": "memory._virtual_time",
+    "virtual": "memory._virtual_time",
 }
 
 __all__ = [
@@ -82,11 +84,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    # pytest loads the plugin of this package in every run of everybody who has it installed, so
-    # nothing is imported before it is used (PEP 562).
-    if name in _MODULES:
-        from importlib import import_module
-
-        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# pytest loads the plugin of this package in every run of everybody who has it installed, so
+# nothing is imported before it is used.
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

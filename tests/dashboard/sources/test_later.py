@@ -27,7 +27,7 @@ def task_names() -> set[str]:
 async def test_what_is_seldom_looked_at_is_made_when_it_is() -> None:
     """It says at once that it has started: nobody waits for what nobody looks at."""
     keywords: dict[str, object] = {"bootstrap_servers": ADDRESS}
-    later = Later("tail_source", "TailSource", keywords, ("tail",))
+    later = Later("_tail_source", "TailSource", keywords, ("tail",))
     tail = "trionet.dashboard.sources._tail_source.TailSource.run"
     async with watching(later) as watched:
         later.want("topics")
@@ -41,7 +41,7 @@ async def test_what_is_seldom_looked_at_is_made_when_it_is() -> None:
 async def test_what_is_always_looked_at_starts_with_its_first_look() -> None:
     async with open_broker() as broker:
         servers = broker.bootstrap_servers
-        later = Later("cluster_source", "ClusterSource", {"bootstrap_servers": servers})
+        later = Later("_cluster_source", "ClusterSource", {"bootstrap_servers": servers})
         async with watching(later) as watched:
             model = watched.model
 

@@ -172,7 +172,7 @@ def handler_source(key: int) -> Path:
     """
     if key == api_keys.API_VERSIONS:
         return PACKAGE / "broker/api/_api_versions.py"
-    return PACKAGE / f"broker/handlers/{APIS[key][0]}.py"
+    return PACKAGE / f"broker/handlers/_{APIS[key][0]}.py"
 
 
 def _docstring(path: Path) -> str:

@@ -29,7 +29,7 @@ HEADER = '''\
 from __future__ import annotations
 '''
 
-WIRE = Path(__file__).parents[3] / "trionet" / "protocol" / "wire.py"
+WIRE = Path(__file__).parents[3] / "trionet" / "protocol" / "_wire.py"
 
 
 @dataclass

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from trionet.protocol._request_log import LoggedConnection, LoggedRequest, Origin, encode
+from trionet.protocol.request_log import LoggedConnection, LoggedRequest, Origin, encode
 
 Logged = LoggedRequest | LoggedConnection
 

@@ -21,7 +21,7 @@ from spark.pipeline.logged import (
     table,
     traffic,
 )
-from trionet.protocol._request_log import encode
+from trionet.protocol.request_log import encode
 from trionet.spark.pipeline.aggregation import _fold as folding
 from trionet.spark.pipeline.aggregation._fold import folded
 from trionet.spark.pipeline.aggregation._partials import (
@@ -34,7 +34,7 @@ from trionet.spark.pipeline.aggregation._partials import (
     TALKERS,
 )
 from trionet.spark.pipeline.histogram import BUCKETS_MAX
-from trionet.spark.pipeline.results._estimates import (
+from trionet.spark.pipeline.results._finished import (
     PER_MILLE,
     api_name,
     end_name,

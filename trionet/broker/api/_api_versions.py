@@ -3,6 +3,8 @@
 Gap: no features are listed, since none of Kafka's feature levels applies to one node.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import re

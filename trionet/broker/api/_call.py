@@ -1,5 +1,7 @@
 """One API call as a handler sees it: who asks, in which version, and where the answer goes."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

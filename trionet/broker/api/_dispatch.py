@@ -4,6 +4,8 @@
 its connection with the reason; ApiVersions alone is answered in any version (KIP-511).
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

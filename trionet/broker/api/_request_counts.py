@@ -4,6 +4,8 @@
 when somebody asks.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections import Counter

@@ -1,1 +1,1 @@
-"""Configuration: Kafka's keys and defaults, what a topic or listener overrides, and settings altered while the broker runs."""
+"""Configuration: Kafka's keys and defaults, overrides, and changes while the broker runs."""

@@ -12,7 +12,7 @@ from ._broker_keys import APPLIED
 PREFIX = "listener.name."
 
 MECHANISMS = frozenset(("GSSAPI", "OAUTHBEARER", "PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"))
-"""Kafka's; those that a listener can enable are among them (:data:`._listener_security.SUPPORTED`)."""
+"""Kafka's mechanisms; a listener can enable those in :data:`._listener_security.SUPPORTED`."""
 
 _REAUTHENTICATION = "connections.max.reauth.ms"
 _JAAS = "sasl.jaas.config"

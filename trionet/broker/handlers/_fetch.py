@@ -7,6 +7,8 @@ Fetch sessions: KIP-227. Versions 0 to 3 are given message sets, which the batch
 Gap: no followers; replica ids other than a consumer's are refused.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from functools import partial

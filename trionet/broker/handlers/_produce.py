@@ -8,6 +8,8 @@ bring message sets, which are converted to batches before they are stored. Batch
 codec than the topic's ``compression.type`` are compressed anew. Gap: no transactions.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import struct

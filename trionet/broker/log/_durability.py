@@ -6,6 +6,8 @@ last round is made durable with all its files; until then the recovery point tha
 at or below its start, so that a crash has its indexes made again.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import trio

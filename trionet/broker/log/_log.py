@@ -9,6 +9,8 @@ other exception, is settled before the next append: all of it is taken back, unt
 log has moved, and all of it has happened from then on.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

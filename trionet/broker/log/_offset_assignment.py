@@ -5,6 +5,8 @@ out in front of the rest as it came. Only with LogAppendTime the attributes and 
 change too, and the CRC is computed again, over the new head and then the untouched rest.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import struct

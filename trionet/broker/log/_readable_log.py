@@ -4,6 +4,8 @@ Most of it is thread-safe, because what is not in the page cache is read in thre
 appends.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable

@@ -5,6 +5,8 @@ their newest timestamp is and who sent them, and the CRC says that they arrived 
 count that the batch's length cannot hold is refused: each record would use up an offset.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from typing import Final

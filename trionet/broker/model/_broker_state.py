@@ -3,6 +3,8 @@
 It knows nothing of sockets but the addresses that clients are told.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Iterable

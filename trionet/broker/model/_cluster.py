@@ -1,7 +1,7 @@
 """What the nodes of a cluster have in common: topics and their logs, groups, the database.
 
-A node has a :class:`~._broker_state.BrokerState` of its own, which its handlers work on, and a network. All
-that is stored is here, once.
+A node has a :class:`~._broker_state.BrokerState` of its own, which its handlers work on, and a
+network. All that is stored is here, once.
 """
 
 from __future__ import annotations

@@ -6,6 +6,8 @@ An epoch of -1 asks for a full fetch without a session (and ends the one named),
 that begins a session, any other continues one and must be exactly the next.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import random

@@ -5,6 +5,8 @@ stands for says so with :meth:`Purgatory.notify`, and operations that are satisf
 What is left completes at its deadline, all in one task.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import heapq

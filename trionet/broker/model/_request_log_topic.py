@@ -4,6 +4,8 @@ Of a request whose topics a fetch session knows, :meth:`OwnTopic.is_read_by` tel
 what they name.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable

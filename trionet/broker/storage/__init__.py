@@ -1,1 +1,1 @@
-"""Data that is not a log: the SQLite database, data folders, and conversion of old record formats."""
+"""Data that is not a log: the SQLite database, data folders, old record formats."""

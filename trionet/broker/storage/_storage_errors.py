@@ -1,5 +1,7 @@
 """Errors of the disk and the database, as Kafka tells them."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

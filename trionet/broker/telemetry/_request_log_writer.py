@@ -17,8 +17,8 @@ import attrs
 import trio
 
 from ...errors import ApiError, ConfigError
-from ...protocol._request_log import SAMPLE_ALL
 from ...protocol.records._records import batch_chunks
+from ...protocol.request_log import SAMPLE_ALL
 from ..config._broker_config import BrokerConfig
 from ..log import Log
 from ..log._recompression import recompress

@@ -7,6 +7,8 @@ chance: what is drawn is how many are left out until the next one, so that a req
 out costs a subtraction.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import math
@@ -21,7 +23,9 @@ from ...metrics._request_times import TimedRequest, now_ns
 from ...net._principal import Principal
 from ...net.wire._transmission import Send
 from ...protocol._codec import ApiVersionCodec
-from ...protocol._request_log import (
+from ...protocol.records import _implementation as implementation
+from ...protocol.records._records import decode_columns
+from ...protocol.request_log import (
     ANSWERED,
     CLOSED,
     CONNECTION_SIZE,
@@ -36,8 +40,6 @@ from ...protocol._request_log import (
     Origin,
     pack_request,
 )
-from ...protocol.records import _implementation as implementation
-from ...protocol.records._records import decode_columns
 from ...server._closed_connections import ClosedConnection
 from ...server._connection import ClientSoftware, Connection
 from ...server._request_channel import NoOp, Request

@@ -7,11 +7,11 @@ from typing import Final
 from ..arguments._subcommands import Subcommands, run
 
 COMMANDS: Final = {
-    "list": ("acls_list", "show who may do what"),
-    "create": ("acls_create", "allow or deny somebody something"),
-    "delete": ("acls_delete", "delete what was allowed or denied"),
+    "list": ("access._acls_list", "show who may do what"),
+    "create": ("access._acls_create", "allow or deny somebody something"),
+    "delete": ("access._acls_delete", "delete what was allowed or denied"),
 }
 
-add_arguments = Subcommands("trionet.cli.settings._configs", COMMANDS).add_arguments
+add_arguments = Subcommands(COMMANDS).add_arguments
 
 __all__ = ["COMMANDS", "add_arguments", "run"]

@@ -1,1 +1,1 @@
-"""Values of command-line arguments: numbers, times, partitions, names and patterns, changes of settings."""
+"""Values of command-line arguments: numbers, times, partitions, names, changes of settings."""

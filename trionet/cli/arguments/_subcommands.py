@@ -12,12 +12,10 @@ class Subcommands:
     """The subcommands of one command.
 
     Args:
-        package: where their modules are.
-        commands: subcommand: its module there, and what it does.
+        commands: for each subcommand, its module below ``trionet.cli``, and what it does.
     """
 
-    def __init__(self, package: str, commands: Mapping[str, tuple[str, str]]) -> None:
-        self._package = package
+    def __init__(self, commands: Mapping[str, tuple[str, str]]) -> None:
         self._commands = commands
 
     def add_arguments(self, parser: argparse.ArgumentParser) -> None:
@@ -30,7 +28,7 @@ class Subcommands:
                 description=f"{summary[0].upper()}{summary[1:]}.",
                 allow_abbrev=False,
             )
-            command: Any = import_module(f"{self._package}.{module}")
+            command: Any = import_module(f"trionet.cli.{module}")
             subparser.set_defaults(run_subcommand=command.run, prog=subparser.prog)
             command.add_arguments(subparser)
 

@@ -9,11 +9,10 @@ from ..arguments._subcommands import Subcommands, run
 __all__ = ["add_arguments", "run"]
 
 _COMMANDS = Subcommands(
-    "trionet.cli.benching",
     {
-        "produce": ("produce", "write records, and time each until it is acknowledged"),
-        "consume": ("consume", "read records, and see how old they are"),
-        "echo": ("echo", "time requests to the bare network layer, or to any echo server"),
+        "produce": ("bench._produce", "write records, and time each until it is acknowledged"),
+        "consume": ("bench._consume", "read records, and see how old they are"),
+        "echo": ("bench._echo", "time requests to the bare network layer, or to any echo server"),
     },
 )
 

@@ -12,8 +12,8 @@ from typing import Any
 
 #: Subcommand: its module in this package, and what it does.
 COMMANDS = {
-    "run": ("pipeline_run", "start the job that turns a request log into results"),
-    "report": ("pipeline_report", "tell what the job has found out, as tables or as a page"),
+    "run": ("pipeline._run", "start the job that turns a request log into results"),
+    "report": ("pipeline._report", "tell what the job has found out, as tables or as a page"),
 }
 
 

@@ -7,11 +7,11 @@ from typing import Final
 from ..arguments._subcommands import Subcommands, run
 
 COMMANDS: Final = {
-    "show": ("show", "show the settings that hold, and where each was given"),
-    "keys": ("keys", "list all keys with their defaults and what they mean"),
-    "check": ("check", "look whether a file of settings is right"),
+    "show": ("settings._show", "show the settings that hold, and where each was given"),
+    "keys": ("settings._keys", "list all keys with their defaults and what they mean"),
+    "check": ("settings._check", "look whether a file of settings is right"),
 }
 
-add_arguments = Subcommands(__name__, COMMANDS).add_arguments
+add_arguments = Subcommands(COMMANDS).add_arguments
 
 __all__ = ["COMMANDS", "add_arguments", "run"]

@@ -10,6 +10,8 @@ seconds of the loop's clock. Rules:
 * a throttled node is not ready, and the end of its throttling never moves back (KIP-219).
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import math

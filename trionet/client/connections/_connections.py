@@ -5,6 +5,8 @@ for the connection (KAFKA-7974): the node is CONNECTING meanwhile, and its time 
 It outlives the attempt that began it, and serves the next: no host is looked up twice at a time.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import itertools

@@ -3,6 +3,8 @@
 (Kafka: ConsumerNetworkThread.) It runs in the background, whatever the task that reads does.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

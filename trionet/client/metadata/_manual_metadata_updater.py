@@ -4,6 +4,8 @@ For whatever drives several brokers by hand, as Kafka's controller does: it know
 elsewhere, and no request goes out that it did not send.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import math

@@ -5,6 +5,8 @@ when somebody wants one (a leader has moved, a connection was lost, a topic is n
 last is old; after one that failed, or came just before, there is a wait.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import math

@@ -4,6 +4,8 @@
 those of users are never taken for them (KAFKA-4098).
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

@@ -4,6 +4,8 @@
 made of them when somebody wants to know; a request pays a few additions.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from typing import Final

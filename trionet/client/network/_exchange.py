@@ -3,6 +3,8 @@
 The inner half of a NetworkClient's turn. Nothing here waits.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

@@ -11,6 +11,8 @@ too long, and last run the callbacks. What is decided lies in pure state machine
 A peer's fault, such as a response to no request, ends that connection and no other.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import math

@@ -1,5 +1,7 @@
 """The compiled base of the producer: its one plain function that is called for every record."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from ..._util._compiling import mypyc_attr

@@ -8,6 +8,8 @@ appended is checked afterwards, to name the field. Reconsider if mypyc can compi
 that warn.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -3,6 +3,8 @@
 (Kafka: NodeApiVersions; KIP-35, KIP-97.)
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from ...errors import UnsupportedVersionError

@@ -1,5 +1,7 @@
 """What was sent to each node and not answered yet, oldest first (Kafka: InFlightRequests)."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import math

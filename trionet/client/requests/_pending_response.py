@@ -1,5 +1,7 @@
 """What one ``await client.request(...)`` waits for."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from typing import Any

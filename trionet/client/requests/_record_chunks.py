@@ -1,5 +1,7 @@
 """The records of a batch that is in several pieces of memory, as one chunk of a request."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

@@ -1,5 +1,7 @@
 """What became of one request (Kafka: ClientResponse)."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from typing import Any

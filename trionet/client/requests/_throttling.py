@@ -3,6 +3,8 @@
 Older versions are answered late instead, and the client's silence would come on top of that.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from typing import Any, Final

@@ -5,6 +5,8 @@ UNSUPPORTED_VERSION, and perhaps with the versions of the question that it knows
 again. Pure.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from typing import Final

@@ -50,10 +50,10 @@ def cluster_parts(
         "network": network,
     }
     return [
-        Later("cluster_source", "ClusterSource", where),
-        Later("tail_source", "TailSource", where, ("tail",)),
+        Later("_cluster_source", "ClusterSource", where),
+        Later("_tail_source", "TailSource", where, ("tail",)),
         Later(
-            "pipeline_source",
+            "_pipeline_source",
             "PipelineSource",
             {**where, "topic": pipeline_topic, "now_ms": now_ms},
             ("pipeline",),

@@ -158,7 +158,7 @@ class Jwks:
             self._hurried = trio.Event()
 
     def find(self, key_id: str | None, algorithm: str) -> Key | None:
-        """A key, as :meth:`._jwt_validation.KeySet.find`; a missing one hurries the next reading."""
+        """As :meth:`._jwt_validation.KeySet.find`; a missing key hurries the next reading."""
         key = self._keys.find(key_id, algorithm)
         if key is None and self._schedule is not None:
             before = self._schedule.next_at

@@ -1,5 +1,7 @@
 """The time of day; apart, because it is compiled: a producer asks for it with each record."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import time

@@ -9,6 +9,8 @@ gets its own buffer, and :meth:`FrameDecoder.fill` reads the rest of it straight
 into place, so that record bytes are never copied again in Python.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections import deque

@@ -9,6 +9,8 @@ A channel that gets no lease stops reading until memory is available. Its loop m
 woken then, because it may be parked.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Callable

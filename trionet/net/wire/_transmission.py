@@ -4,6 +4,8 @@ A frame is a signed 32-bit big-endian size and that many bytes (Kafka: NetworkSe
 RecordsSend). A Send keeps its own progress, so that a partial write continues where it stopped.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from typing import Protocol

@@ -5,6 +5,8 @@ as the socket module does. A special return value instead would cost a Python ca
 and write of every request.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import os

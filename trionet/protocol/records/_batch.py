@@ -5,6 +5,8 @@ A broker works per batch: offsets, counts, timestamps and producer state are all
 broker sets them without computing it again.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import struct
@@ -87,7 +89,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def codec(self) -> int:
-        """The compression codec's number, see :mod:`trionet.protocol.records.compression._codecs`."""
+        """The number of the compression codec, such as :data:`.compression._codecs.ZSTD`."""
         return self.attributes & 7
 
     @property

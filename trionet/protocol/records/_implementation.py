@@ -22,13 +22,14 @@ else:
 
         from trionet.protocol.records import _pure_writer as writer
 
-        logging.getLogger(__name__).warning(
+        logging.getLogger("trionet.protocol").warning(
             "records are written in pure Python, because librt cannot be used: %s; "
             "`pip install --upgrade librt`",
             error,
         )
 
+BatchBuilder = writer.BatchBuilder
 #: Whether the writer is compiled, so that compiled code may call it as C.
 is_typed = writer.__name__.endswith("typed_writer")
 
-__all__ = ["is_typed", "reader", "writer"]
+__all__ = ["BatchBuilder", "is_typed", "reader", "writer"]

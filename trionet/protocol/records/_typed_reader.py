@@ -5,6 +5,8 @@ A compiled 64-bit number wraps in silence: what a peer says is compared with wha
 buffer, never added first.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast

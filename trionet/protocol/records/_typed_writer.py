@@ -5,6 +5,8 @@ Compiled it needs the package librt, whose BytesWriter takes single bytes withou
 joining pieces, as the other one does, takes twice the time.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

@@ -27,7 +27,7 @@ from ._http_exchange import HttpAnswer, HttpExchange, HttpRequest, HttpRules, Re
 logger = logging.getLogger("trionet.server.metrics")
 
 FindPage = Callable[[HttpRequest], "Page"]
-"""What is at a path; raises :class:`~trionet.server.metrics._http_exchange.Refused` if nothing is."""
+"""Returns the page at a path; raises :class:`._http_exchange.Refused` if there is none."""
 
 _BACKLOG = 50
 # A page is built in steps of about this length; between them the loop does something else.

@@ -1,7 +1,7 @@
 """Which partitions the keys of a column have: murmur2 of all at once. Imports pyarrow and numpy.
 
-The same as :mod:`trionet.client.producer.batching._partitioner` says of each. A step takes the next four
-bytes of all keys that have so many left.
+The same as :mod:`trionet.client.producer.batching._partitioner` says of each. A step takes the next
+four bytes of all keys that have so many left.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from ..options._options import SourceOptions
 from ..runtime._loop_host import host
 from ..runtime._source_client import drop_client, leased_client
 from ._arrow_decoder import ColumnDecoder
-from ._fetched_records import Fetched
+from ._fetched import Fetched
 from ._range_fetcher import RangeFetcher
 
 #: How many answers wait to be decoded while the next one is on its way.

@@ -98,8 +98,8 @@ class _Loop:
 class ThreadedBroker(Controls):
     """A running broker, to be used from any thread; made by :func:`broker`.
 
-    What is said of :class:`~trionet.testing.brokers._broker_control.BrokerControl` holds here, too, but that
-    nothing is awaited. Waits have a deadline, and raise ``TimeoutError``.
+    As :class:`~trionet.testing.brokers._broker_control.BrokerControl`, but nothing is awaited.
+    Waits have a deadline, and raise ``TimeoutError``.
 
     Attributes:
         bootstrap_servers: what a client is given, as in ``"127.0.0.1:50123"``.

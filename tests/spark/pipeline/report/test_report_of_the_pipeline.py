@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from spark.pipeline.logged import PHASES, nearest_rank, table, traffic, window_of
-from trionet.protocol._request_log import CLOSED, GONE, LoggedConnection, LoggedRequest
+from trionet.protocol.request_log import CLOSED, GONE, LoggedConnection, LoggedRequest
 from trionet.spark.pipeline.histogram import ERROR_MAX
 from trionet.spark.pipeline.report.data._figures import SHARES, Filters, Percentiles
 from trionet.spark.pipeline.report.data._report import make_report

@@ -1,1 +1,1 @@
-"""The files of a data folder: directories on disk or in memory, checkpoint files, the page cache."""
+"""The files of a data folder, on disk or in memory: directories, checkpoints, page cache."""

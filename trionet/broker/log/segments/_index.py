@@ -14,6 +14,8 @@ or neither, and a thread that searches while the loop appends sees whole entries
 are taken back leave by a new pair of columns: a thread goes on with the pair that it took.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import sys

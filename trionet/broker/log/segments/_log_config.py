@@ -1,5 +1,7 @@
 """The settings of one topic that its partitions' logs obey."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -3,6 +3,8 @@
 Thread-safe: each call works on the list of segments as it was when it began.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from bisect import bisect_right

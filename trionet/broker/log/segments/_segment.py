@@ -8,6 +8,8 @@ without a lock is the order of the writes: entries before their counts, ``end_of
 ``size``; a reader takes ``size`` first and then sees an ``end_offset`` at least as new.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import errno

@@ -5,6 +5,8 @@ the one it took. Old segments are opened when somebody reads them; only the ones
 open, so that a log costs a bounded number of descriptors and a bounded piece of RAM.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from bisect import bisect_left

@@ -5,6 +5,8 @@ its offset, the indexes are made again from the headers of the batches. The log 
 alone: it was on the disk before the last stop.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

@@ -9,6 +9,8 @@ Entries are immutable and replaced, never changed: a copy of the map is a pictur
 nothing.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -4,6 +4,8 @@ Pure. When it arrives, only the headers of its batches are read; records are dec
 requested, in parts of limited size.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from bisect import bisect_left

@@ -1,5 +1,7 @@
 """A decompressed batch, decoded in parts."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from ...._util._raising import raise_from

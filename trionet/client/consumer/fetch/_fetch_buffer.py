@@ -1,5 +1,7 @@
 """Fetched records not handed out yet, oldest first (Kafka: FetchBuffer, FetchCollector)."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections import deque

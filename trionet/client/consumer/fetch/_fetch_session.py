@@ -5,6 +5,8 @@ responses. The next request may be built only when the response to the last one 
 request has failed.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

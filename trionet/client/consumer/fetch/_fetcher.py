@@ -13,6 +13,8 @@ fetch.
 Nothing here waits. The network task calls :meth:`Fetcher.send` between two polls.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

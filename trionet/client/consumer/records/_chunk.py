@@ -1,5 +1,7 @@
 """Decoded records of one partition, handed out one by one or as a batch."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections import deque

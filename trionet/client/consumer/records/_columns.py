@@ -1,5 +1,7 @@
 """Slices and joins columns of records."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from ....protocol.records._types import Columns

@@ -11,6 +11,8 @@ each record, which costs 3 microseconds. Reconsider if a checkpoint of trio's ev
 record.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator

@@ -4,6 +4,8 @@
 seconds of the loop's clock.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import enum

@@ -5,6 +5,8 @@ are assigned by the user (:meth:`SubscriptionState.assign`) or by a group, for t
 user names (:meth:`SubscriptionState.subscribe`) or that match a pattern.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import enum

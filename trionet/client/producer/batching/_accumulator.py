@@ -4,6 +4,8 @@ Pure: ``now`` is in seconds of the loop's clock everywhere, and nothing here wai
 appends, the sender asks which nodes are ready, drains, and reports the result of each batch.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import random

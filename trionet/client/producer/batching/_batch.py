@@ -1,5 +1,7 @@
 """Records for one partition, gathered until they are sent (Kafka: ProducerBatch)."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Mapping

@@ -1,5 +1,7 @@
 """The batches of all partitions, from creation to deallocation; see :mod:`._accumulator`."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import math

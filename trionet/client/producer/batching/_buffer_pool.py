@@ -3,6 +3,8 @@
 Pure: it counts bytes and holds none. Waiting for memory is in :mod:`._buffer_pool_waiters`.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Callable

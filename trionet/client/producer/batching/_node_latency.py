@@ -1,5 +1,7 @@
 """How long a node has been unable to accept batches (Kafka: NodeLatencyStats, KIP-794)."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 

@@ -1,5 +1,7 @@
 """The queues of batches of one topic's partitions (Kafka: RecordAccumulator.TopicInfo)."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections import deque

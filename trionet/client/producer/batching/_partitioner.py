@@ -1,5 +1,7 @@
 """The partition of a key: murmur2, as in all of Kafka's clients (Kafka: BuiltInPartitioner)."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final

@@ -1,5 +1,7 @@
 """Records of one call as columns: values, keys, timestamps and headers."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -5,6 +5,8 @@ are full, and changed only between two batches (KAFKA-14156). The next one is ch
 adaptive choice prefers partitions with shorter queues, whose leaders are faster.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import random

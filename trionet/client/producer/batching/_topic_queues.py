@@ -1,5 +1,7 @@
 """The topics that records were appended to: their queues and leaders."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import random

@@ -5,6 +5,8 @@ batch has in common is in its :class:`.ProduceRequestResult`, and metadata are c
 for.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Coroutine, Generator

@@ -5,6 +5,8 @@ records. It is decided once: a response that arrives after a batch expired chang
 (KAFKA-5429).
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Mapping

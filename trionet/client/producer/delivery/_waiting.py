@@ -1,5 +1,7 @@
 """Waiting for the outcome of a batch."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

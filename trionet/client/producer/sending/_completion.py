@@ -10,6 +10,8 @@ here, with the cases of Kafka's broker that produce them.
 Nothing here waits; completing a batch wakes the tasks that wait for its deliveries.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

@@ -3,6 +3,8 @@
 A batch or a request costs a few additions.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Iterable

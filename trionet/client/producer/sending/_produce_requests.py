@@ -4,6 +4,8 @@ Pure. Since version 13 requests and responses name topics by their ids; it is us
 are known (KIP-516).
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -4,6 +4,8 @@ Pure. A topic is added with its first record and dropped when it was not used fo
 ``metadata.max.idle.ms``; as in Kafka this is checked when metadata have arrived.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from collections.abc import Iterable

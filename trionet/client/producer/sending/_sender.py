@@ -15,6 +15,8 @@ the scheduler per lone record. Reconsider if a pass of trio's scheduler ever cos
 microsecond.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

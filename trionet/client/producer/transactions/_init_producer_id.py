@@ -4,6 +4,8 @@
 asked. Nothing here waits.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

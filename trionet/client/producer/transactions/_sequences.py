@@ -24,6 +24,8 @@ evidence:
 Only both together count as an acknowledgement. Anything less begins a new epoch.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import math

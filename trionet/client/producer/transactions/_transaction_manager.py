@@ -15,6 +15,8 @@ batch twice if only its response was lost. Reconsider if brokers keep the last b
 over a clean restart.
 """
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 import logging

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from trionet.protocol._request_log import CLOSED
+from trionet.protocol.request_log import CLOSED
 
 from ..histogram import BUCKETS_MAX, bucket
 from ._grouping import Groups, Numbers

@@ -11,8 +11,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from trionet.errors import WireFormatError
-from trionet.protocol._request_log import SAMPLE_ALL, VERSION, decode, encode
-from trionet.protocol._request_log_columns import decode_columns
+from trionet.protocol.request_log import SAMPLE_ALL, VERSION, decode, encode
+from trionet.protocol.request_log_columns import decode_columns
 
 _SECOND_US: Final = 1_000_000
 #: What is further ahead of the time of reading has a wrong clock, and would close all minutes

@@ -24,7 +24,7 @@ CLOSES: Final = 3
 #: What a partition had; its window is -1.
 INTAKE: Final = 4
 
-#: The phases of a request, as :mod:`trionet.protocol._request_log` calls their times.
+#: The phases of a request, as :mod:`trionet.protocol.request_log` calls their times.
 PHASES: Final = (
     "request_queue",
     "local",

@@ -16,7 +16,7 @@ from ..aggregation import _partials as partials
 from ..aggregation._partials import CLOSES, ERRORS, INTAKE, REQUESTS, TALKERS
 from ..aggregation._watermarks import TRAILING_MINUTES, Intake, Remembered
 from . import _anomalies as anomalies
-from . import _estimates as finished
+from . import _finished as finished
 from ._anomalies import MINUTES_MIN, Anomalies
 from ._storage import Storage
 from ._tables import (

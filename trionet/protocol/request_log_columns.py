@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from trionet.errors import WireFormatError
-from trionet.protocol._request_log import (
+from trionet.protocol.request_log import (
     CONNECTION,
     CONNECTION_TEXTS,
     REQUEST,
@@ -85,13 +85,13 @@ def decode_columns(values: Any) -> tuple[Any, Any]:
     """What values say, as two ``pyarrow.RecordBatch``: of requests, and of connections.
 
     Their columns are those of ``REQUESTS`` and ``CONNECTIONS``: ``row`` is which of the values it
-    is, the others are what :mod:`trionet.protocol._request_log` calls them; times are timestamps.
+    is, the others are what :mod:`trionet.protocol.request_log` calls them; times are timestamps.
 
     Args:
         values: a ``pyarrow.BinaryArray``, or one with large offsets.
 
     Raises:
-        WireFormatError: a value is null, or as :func:`trionet.protocol._request_log.decode`.
+        WireFormatError: a value is null, or as :func:`trionet.protocol.request_log.decode`.
     """
     if values.null_count:
         raise WireFormatError("a value of a request log is null")

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trionet.protocol import error_codes
-from trionet.protocol._request_log import ANSWERED, CLOSED, GONE, SAMPLE_ALL, WITHOUT_ANSWER
 from trionet.protocol.messages.registry import APIS
+from trionet.protocol.request_log import ANSWERED, CLOSED, GONE, SAMPLE_ALL, WITHOUT_ANSWER
 
 from ..aggregation._grouping import Numbers
 from ..aggregation._partials import (
