@@ -17,7 +17,7 @@ from trionet._util._off_loop import computing_threads
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
-from trionet.client.consumer._settings import ConsumerSettings, FetchSettings
+from trionet.client.consumer._settings import ConsumerSettings
 from trionet.client.consumer.fetch._completed_fetch import CompletedFetch
 from trionet.client.consumer.fetch._decompression import (
     INFLATED_BYTES_MAX,
@@ -25,6 +25,7 @@ from trionet.client.consumer.fetch._decompression import (
     Decompression,
     decompressed_inline,
 )
+from trionet.client.consumer.fetch._fetch_settings import FetchSettings
 from trionet.client.consumer.state._partition_state import FetchPosition, PartitionState
 from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.client.producer._open_producer import open_producer

@@ -52,13 +52,13 @@ def test_a_node_is_ready_when_a_record_begins_a_second_batch() -> None:
     records = accumulator(ONE, linger_seconds=10.0)
     add(records, b"000" + b"x" * 97)
 
-    assert set() == records.ready(ONE, 0.0).nodes
+    assert set() == records.queues.ready(ONE, 0.0).nodes
 
     records = accumulator(ONE, linger_seconds=10.0)
     added = fill(records)
     before_last = len(added) - 1
 
-    assert {1} == records.ready(ONE, 0.0).nodes
+    assert {1} == records.queues.ready(ONE, 0.0).nodes
 
     [first] = drained(records, ONE, 0.0)
     [second] = drained(records, ONE, 0.0)
@@ -80,7 +80,7 @@ def test_a_record_larger_than_a_batch_has_its_own(codec: int, *, has_others: boo
         add(records, value)
     add(records, large)
 
-    assert {1} == records.ready(ONE, 0.0).nodes
+    assert {1} == records.queues.ready(ONE, 0.0).nodes
     assert small == values(drained(records, ONE, 0.0) if has_others else [])
 
     [batch] = drained(records, ONE, 0.0)
@@ -95,11 +95,11 @@ def test_a_batch_that_is_not_full_waits_for_more() -> None:
     records = accumulator(ONE, linger_seconds=0.01)
     add(records, b"x", now=5.0)
 
-    before = records.ready(ONE, 5.0)
+    before = records.queues.ready(ONE, 5.0)
 
     assert set() == before.nodes
     assert pytest.approx(5.01) == before.next_check_at
-    assert {1} == records.ready(ONE, before.next_check_at).nodes
+    assert {1} == records.queues.ready(ONE, before.next_check_at).nodes
 
 
 def test_a_topic_has_to_be_known() -> None:
@@ -113,7 +113,7 @@ def test_a_topic_has_to_be_known() -> None:
         with pytest.raises(trio.WouldBlock):
             _ = records.append(topic, partition, 1000, None, b"x", (), 0.0)
 
-    records.update(cluster(1, 1))
+    records.queues.update(cluster(1, 1))
 
     assert append(records, b"x", 1).outcome.topic_partition == T1
 
@@ -122,15 +122,15 @@ def test_a_topic_that_vanished_is_not_known_until_it_comes_back() -> None:
     records = accumulator(ONE)
     add(records, b"before")
     elsewhere = cluster(1, topic="other")
-    records.update(elsewhere)
+    records.queues.update(elsewhere)
 
     assert not records.knows(TOPIC)
     with pytest.raises(trio.WouldBlock):
         add(records, b"meanwhile")
-    assert {TOPIC} == records.ready(elsewhere, 1.0).unknown_leaders
-    assert math.inf == records.ready(elsewhere, 1.0).next_check_at
+    assert {TOPIC} == records.queues.ready(elsewhere, 1.0).unknown_leaders
+    assert math.inf == records.queues.ready(elsewhere, 1.0).next_check_at
 
-    append_after = records.ready(cluster(1), 1.0)
+    append_after = records.queues.ready(cluster(1), 1.0)
 
     assert {1} == append_after.nodes
     assert [b"before"] == values(drained(records, cluster(1), 1.0))
@@ -169,8 +169,8 @@ def test_what_cannot_be_written_is_refused_and_takes_no_memory() -> None:
         _ = records.append(TOPIC, 0, 2**63, None, b"x", (), 0.0)
 
     assert records.pool.bytes_max == records.pool.available
-    assert not records.has_incomplete
-    assert not records.has_undrained
+    assert not records.queues.has_incomplete
+    assert not records.queues.has_undrained
 
     add(records, b"good")
     with pytest.raises(TypeError):
@@ -200,7 +200,7 @@ def test_full_memory_makes_the_next_batch_wait_and_all_others_go() -> None:
     with pytest.raises(trio.WouldBlock):
         add(records, b"x" * 500)
 
-    assert {1} == records.ready(ONE, 0.0).nodes
+    assert {1} == records.queues.ready(ONE, 0.0).nodes
 
     [batch] = drained(records, ONE, 0.0)
     with pytest.raises(trio.WouldBlock):
@@ -208,7 +208,7 @@ def test_full_memory_makes_the_next_batch_wait_and_all_others_go() -> None:
     done(records, batch)
 
     assert append(records, b"x" * 500).index == 0
-    assert set() == records.ready(ONE, 0.0).nodes
+    assert set() == records.queues.ready(ONE, 0.0).nodes
 
 
 def test_full_memory_makes_the_batches_of_all_partitions_go() -> None:
@@ -216,12 +216,12 @@ def test_full_memory_makes_the_batches_of_all_partitions_go() -> None:
     records = accumulator(both, linger_seconds=10.0, buffer_bytes=1000)
     add(records, b"x", 0)
 
-    assert set() == records.ready(both, 0.0).nodes
+    assert set() == records.queues.ready(both, 0.0).nodes
 
     with pytest.raises(trio.WouldBlock):
         add(records, b"x", 1)
 
-    assert {1} == records.ready(both, 0.0).nodes
+    assert {1} == records.queues.ready(both, 0.0).nodes
 
 
 def test_memory_comes_back_once() -> None:
@@ -235,7 +235,7 @@ def test_memory_comes_back_once() -> None:
     for batch in batches * 2:
         done(records, batch)
     assert records.pool.bytes_max == records.pool.available
-    assert not records.has_incomplete
+    assert not records.queues.has_incomplete
 
 
 # Records that are taken back.
@@ -270,9 +270,9 @@ def test_a_batch_of_which_all_was_taken_back_is_none() -> None:
         assert records.withdraw(delivery)
 
     assert records.pool.bytes_max == records.pool.available
-    assert not records.has_undrained
-    assert not records.has_incomplete
-    assert not records.ready(ONE, 1.0).nodes
+    assert not records.queues.has_undrained
+    assert not records.queues.has_incomplete
+    assert not records.queues.ready(ONE, 1.0).nodes
     assert all(each.outcome.is_done for each in mistaken)
 
     again = append(records, b"c")
@@ -286,11 +286,11 @@ def test_what_was_taken_back_stays_away_when_the_batch_is_split() -> None:
     deliveries = [append(records, b"%d" % number) for number in range(6)]
     records.withdraw(deliveries[1])
     [batch] = drained(records, ONE, 0.0)
-    records.split_and_reenqueue(batch, 0.0)
-    records.deallocate(batch)
+    records.queues.split_and_reenqueue(batch, 0.0)
+    records.queues.deallocate(batch)
     base = 0
     sent: list[bytes | None] = []
-    while records.has_undrained:
+    while records.queues.has_undrained:
         [part] = drained(records, ONE, 0.0)
         sent += values([part])
         count = part.record_count
@@ -324,7 +324,7 @@ def test_nothing_is_taken_after_the_end_and_the_rest_goes_at_once() -> None:
 
     with pytest.raises(trio.ClosedResourceError):
         add(records, b"y")
-    assert {1} == records.ready(ONE, 0.0).nodes
+    assert {1} == records.queues.ready(ONE, 0.0).nodes
 
     [batch] = drained(records, ONE, 0.0)
     done(records, batch)
@@ -336,19 +336,19 @@ def test_a_flush_makes_all_go_until_it_ends() -> None:
     """K11: however it ends."""
     records = accumulator(ONE, linger_seconds=10.0)
     delivery = append(records, b"x")
-    outcomes = records.begin_flush()
+    outcomes = records.queues.begin_flush()
 
     assert [delivery.outcome] == outcomes
-    assert {1} == records.ready(ONE, 0.0).nodes
+    assert {1} == records.queues.ready(ONE, 0.0).nodes
 
-    records.begin_flush()
-    records.end_flush()
+    records.queues.begin_flush()
+    records.queues.end_flush()
 
-    assert {1} == records.ready(ONE, 0.0).nodes
+    assert {1} == records.queues.ready(ONE, 0.0).nodes
 
-    records.end_flush()
+    records.queues.end_flush()
 
-    assert set() == records.ready(ONE, 0.0).nodes
+    assert set() == records.queues.ready(ONE, 0.0).nodes
 
 
 def test_aborting_all_fails_what_was_sent_and_what_was_not() -> None:
@@ -359,17 +359,17 @@ def test_aborting_all_fails_what_was_sent_and_what_was_not() -> None:
     waiting = append(records, b"waiting")
     error = LocalProtocolError("the end")
 
-    assert batch in records.abort_incomplete(error)
+    assert batch in records.queues.abort_incomplete(error)
 
     for delivery in (sent, waiting):
         with pytest.raises(LocalProtocolError, match="the end"):
             delivery.result()
-    assert not records.has_incomplete
-    assert not records.has_undrained
+    assert not records.queues.has_incomplete
+    assert not records.queues.has_undrained
     assert records.pool.bytes_max == records.pool.available
     # Its answer comes late, and changes nothing.
     assert not batch.complete(0)
-    records.deallocate(batch)
+    records.queues.deallocate(batch)
     assert records.pool.bytes_max == records.pool.available
 
 
@@ -380,14 +380,14 @@ def test_aborting_what_waits_leaves_what_was_sent() -> None:
     [batch] = drained(records, ONE, 0.0)
     waiting = append(records, b"waiting")
 
-    [aborted] = records.abort_undrained(LocalProtocolError("the end"))
+    [aborted] = records.queues.abort_undrained(LocalProtocolError("the end"))
 
     assert T0 == aborted.topic_partition
     assert waiting.is_done
     assert not sent.is_done
-    assert records.has_incomplete
+    assert records.queues.has_incomplete
 
     done(records, batch, 7)
 
     assert 7 == sent.result().offset
-    assert not records.has_incomplete
+    assert not records.queues.has_incomplete

@@ -96,22 +96,22 @@ class AccumulatorMachine(RuleBasedStateMachine):
     @rule(number=st.integers(0, len(CLUSTERS) - 1))
     def learn(self, number: int) -> None:
         self.cluster = CLUSTERS[number]
-        self.records.update(self.cluster)
+        self.records.queues.update(self.cluster)
 
     @rule()
     def flush(self) -> None:
-        self.records.begin_flush()
+        self.records.queues.begin_flush()
         self.flushes += 1
 
     @precondition(lambda self: self.flushes)
     @rule()
     def end_flush(self) -> None:
-        self.records.end_flush()
+        self.records.queues.end_flush()
         self.flushes -= 1
 
     @rule(bytes_max=st.sampled_from([500, 10_000]))
     def drain(self, bytes_max: int) -> None:
-        check = self.records.ready(self.cluster, self.now)
+        check = self.records.queues.ready(self.cluster, self.now)
 
         assert check.next_check_at > self.now
 
@@ -124,19 +124,19 @@ class AccumulatorMachine(RuleBasedStateMachine):
         }
         assert check.nodes <= leaders
         for batch in batches:
-            self.records.mute(batch.topic_partition)
+            self.records.queues.mute(batch.topic_partition)
             self.in_flight.append(batch)
 
     @precondition(lambda self: self.in_flight)
     @rule(choice=st.integers(0, 10), fate=st.sampled_from(["written", "written", "again", "split"]))
     def answer(self, choice: int, fate: str) -> None:
         batch = self.in_flight.pop(choice % len(self.in_flight))
-        self.records.unmute(batch.topic_partition)
+        self.records.queues.unmute(batch.topic_partition)
         if fate == "again":
-            self.records.reenqueue(batch, self.now)
+            self.records.queues.reenqueue(batch, self.now)
         elif fate == "split" and batch.record_count > 1:
-            self.records.split_and_reenqueue(batch, self.now)
-            self.records.deallocate(batch)
+            self.records.queues.split_and_reenqueue(batch, self.now)
+            self.records.queues.deallocate(batch)
         else:
             log = self.log[batch.topic_partition.partition]
             base_offset = len(log)
@@ -144,23 +144,23 @@ class AccumulatorMachine(RuleBasedStateMachine):
 
             assert batch.complete(base_offset)
 
-            self.records.deallocate(batch)
+            self.records.queues.deallocate(batch)
 
     @precondition(lambda self: self.in_flight)
     @rule(choice=st.integers(0, 10))
     def refuse(self, choice: int) -> None:
         batch = self.in_flight.pop(choice % len(self.in_flight))
-        self.records.unmute(batch.topic_partition)
+        self.records.queues.unmute(batch.topic_partition)
         self.fail([batch])
 
     @rule(seconds=st.sampled_from([0.0, DELIVERY_SECONDS]))
     def expire(self, seconds: float) -> None:
         self.now += seconds
-        due = self.records.next_expiry
-        batches = self.records.expired(self.now)
+        due = self.records.queues.next_expiry
+        batches = self.records.queues.expired(self.now)
 
         assert bool(batches) == (due <= self.now)
-        assert self.records.next_expiry > self.now
+        assert self.records.queues.next_expiry > self.now
 
         self.fail(batches)
 
@@ -171,7 +171,7 @@ class AccumulatorMachine(RuleBasedStateMachine):
 
             assert batch.fail(Failed("no"))
 
-            self.records.deallocate(batch)
+            self.records.queues.deallocate(batch)
 
     @invariant()
     def memory_is_within_its_bounds(self) -> None:
@@ -179,20 +179,20 @@ class AccumulatorMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         for batch in self.in_flight:
-            self.records.reenqueue(batch, self.now)
+            self.records.queues.reenqueue(batch, self.now)
         for partition in {each.topic_partition for each in self.in_flight}:
-            self.records.unmute(partition)
+            self.records.queues.unmute(partition)
         self.in_flight.clear()
         self.records.close()
         self.learn(0)
-        while self.records.has_undrained:
+        while self.records.queues.has_undrained:
             self.now += 0.11
             self.drain(10_000)
             while self.in_flight:
                 self.answer(0, "written")
 
         assert BUFFER_BYTES == self.records.pool.available
-        assert not self.records.has_incomplete
+        assert not self.records.queues.has_incomplete
         stored = [value for log in self.log.values() for value in log]
         assert sorted(self.deliveries) == sorted([*stored, *self.withdrawn, *self.failed])
         for value, delivery in self.deliveries.items():

@@ -53,19 +53,19 @@ def test_the_next_look_is_when_the_first_linger_ends() -> None:
     add(records, 0, now=1.0)
     add(records, 2, now=1.004)
 
-    check = records.ready(THREE, 1.004)
+    check = records.queues.ready(THREE, 1.004)
 
     assert set() == check.nodes
     assert pytest.approx(1.01) == check.next_check_at
 
-    check = records.ready(THREE, 1.011)
+    check = records.queues.ready(THREE, 1.011)
 
     assert {1} == check.nodes
     assert pytest.approx(1.014) == check.next_check_at
 
     drained(records, THREE, 1.011)
 
-    assert math.inf == records.ready(THREE, 1.011).next_check_at
+    assert math.inf == records.queues.ready(THREE, 1.011).next_check_at
 
 
 def test_a_topic_without_a_leader_is_told_of() -> None:
@@ -74,7 +74,7 @@ def test_a_topic_without_a_leader_is_told_of() -> None:
     add(records, 0)
     add(records, 1)
 
-    check = records.ready(lost, 1.0)
+    check = records.queues.ready(lost, 1.0)
 
     assert {1} == check.nodes
     assert {TOPIC} == check.unknown_leaders
@@ -82,7 +82,7 @@ def test_a_topic_without_a_leader_is_told_of() -> None:
 
     found = cluster(1, 1)
 
-    assert {1} == records.ready(found, 1.0).nodes
+    assert {1} == records.queues.ready(found, 1.0).nodes
     assert [T0] == where(drained(records, found, 1.0))
 
 
@@ -120,20 +120,20 @@ def test_partitions_take_turns() -> None:
             add(records, partition, b"x" * 900)
 
     fill()
-    turns = [where(records.drain(known, [1], 1000, 0.0)[1]) for _ in range(6)]
+    turns = [where(records.queues.drain(known, [1], 1000, 0.0)[1]) for _ in range(6)]
 
     assert [[T0], [T1], [T2]] * 2 == turns
-    assert 1 == len(where(records.drain(known, [2], 1000, 0.0)[2]))
+    assert 1 == len(where(records.queues.drain(known, [2], 1000, 0.0)[2]))
 
     fill()
-    records.mute(T1)
+    records.queues.mute(T1)
 
-    assert [T0, T2] == where(records.drain(known, [1], 10**6, 0.0)[1])
+    assert [T0, T2] == where(records.queues.drain(known, [1], 10**6, 0.0)[1])
 
-    records.unmute(T1)
+    records.queues.unmute(T1)
 
-    assert [T1] == where(records.drain(known, [1], 1000, 0.0)[1])
-    assert {T0, T1, T2} == set(where(records.drain(known, [1], 10**6, 0.0)[1]))
+    assert [T1] == where(records.queues.drain(known, [1], 1000, 0.0)[1])
+    assert {T0, T1, T2} == set(where(records.queues.drain(known, [1], 10**6, 0.0)[1]))
 
 
 def test_a_small_batch_does_not_overtake_those_whose_turn_it_is() -> None:
@@ -153,7 +153,7 @@ def test_all_partitions_of_a_node_go_when_one_is_ready() -> None:
     add(records, 0)
     add(records, 1, b"x" * 2000)
 
-    assert {1} == records.ready(cluster(1, 1), 0.0).nodes
+    assert {1} == records.queues.ready(cluster(1, 1), 0.0).nodes
     assert {T0, T1} == set(where(drained(records, cluster(1, 1), 0.0)))
 
 
@@ -162,22 +162,22 @@ def test_a_node_that_leads_nothing_gets_nothing() -> None:
     records = accumulator(THREE)
     add(records, 0)
 
-    assert {7: []} == records.drain(THREE, [7], 10**6, 0.0)
-    assert {2: []} == records.drain(THREE, [2], 10**6, 0.0)
+    assert {7: []} == records.queues.drain(THREE, [7], 10**6, 0.0)
+    assert {2: []} == records.queues.drain(THREE, [2], 10**6, 0.0)
 
 
 def test_a_muted_partition_waits() -> None:
     """K15: neither ready nor drained, until it is unmuted."""
     records = accumulator(ONE, linger_seconds=0.0)
     add(records, 0)
-    records.mute(T0)
+    records.queues.mute(T0)
 
-    assert set() == records.ready(ONE, 1.0).nodes
+    assert set() == records.queues.ready(ONE, 1.0).nodes
     assert [] == drained(records, ONE, 1.0)
 
-    records.unmute(T0)
+    records.queues.unmute(T0)
 
-    assert {1} == records.ready(ONE, 1.0).nodes
+    assert {1} == records.queues.ready(ONE, 1.0).nodes
     assert [T0] == where(drained(records, ONE, 1.0))
 
 
@@ -190,18 +190,18 @@ def test_a_batch_that_failed_waits_while_others_go() -> None:
     records = accumulator(both, linger_seconds=0.0)
     add(records, 0, b"first")
     [batch] = drained(records, both, 1.0)
-    records.reenqueue(batch, 1.0)
+    records.queues.reenqueue(batch, 1.0)
     add(records, 0, b"second", 1.0)
     add(records, 1, b"other", 1.0)
 
-    assert {1} == records.ready(both, 1.05).nodes
+    assert {1} == records.queues.ready(both, 1.05).nodes
     assert [b"other"] == values(drained(records, both, 1.05))
 
-    check = records.ready(both, 1.05)
+    check = records.queues.ready(both, 1.05)
 
     assert set() == check.nodes
     assert pytest.approx(1.1) == check.next_check_at
-    assert {1} == records.ready(both, 1.1).nodes
+    assert {1} == records.queues.ready(both, 1.1).nodes
     assert [batch] == drained(records, both, 1.1)
     assert [b"second"] == values(drained(records, both, 1.1))
 
@@ -216,9 +216,9 @@ def test_the_wait_grows_with_each_attempt(*, leaders_move: bool) -> None:
     for attempt in range(8):
         known = cluster(1 + leaders_move * attempt, epoch=-1)
         [batch] = drained(records, known, now)
-        records.reenqueue(batch, now)
+        records.queues.reenqueue(batch, now)
         expected = min(0.1 * 2**attempt, 1.0)
-        wait = records.ready(known, now).next_check_at - now
+        wait = records.queues.ready(known, now).next_check_at - now
 
         assert attempt + 1 == batch.attempts
         assert expected * 0.8 <= wait <= min(expected * 1.2, 1.0) + 1e-9
@@ -233,20 +233,20 @@ def test_a_newer_leader_is_sent_to_without_a_wait() -> None:
     records = accumulator(before, linger_seconds=0.0)
     add(records, 0)
     [batch] = drained(records, before, 0.0)
-    records.reenqueue(batch, 0.0)
+    records.queues.reenqueue(batch, 0.0)
 
     for known in (before, cluster(2, epoch=5), cluster(2, epoch=4), cluster(2, epoch=-1)):
-        assert set() == records.ready(known, 0.01).nodes
+        assert set() == records.queues.ready(known, 0.01).nodes
         assert [] == drained(records, known, 0.01)
 
     newer = cluster(2, epoch=6)
 
-    assert {2} == records.ready(newer, 0.01).nodes
+    assert {2} == records.queues.ready(newer, 0.01).nodes
     assert [batch] == drained(records, newer, 0.01)
 
-    records.reenqueue(batch, 0.01)
+    records.queues.reenqueue(batch, 0.01)
 
-    assert set() == records.ready(newer, 0.02).nodes
+    assert set() == records.queues.ready(newer, 0.02).nodes
 
 
 def test_batches_with_numbers_are_sent_again_in_their_order() -> None:
@@ -260,7 +260,7 @@ def test_batches_with_numbers_are_sent_again_in_their_order() -> None:
         batches.append(batch)
     add(records, 0, b"new")
     for number in (2, 0, 3, 1):
-        records.reenqueue(batches[number], 0.0)
+        records.queues.reenqueue(batches[number], 0.0)
 
     again = [drained(records, ONE, 1.0)[0] for _ in range(5)]
 
@@ -277,23 +277,23 @@ def test_a_batch_expires_so_long_after_its_beginning(*, is_muted: bool, seconds:
     """K14: muted or not, also with the longest ``delivery.timeout.ms``."""
     records = accumulator(ONE, delivery_seconds=seconds)
 
-    assert math.inf == records.next_expiry
+    assert math.inf == records.queues.next_expiry
 
     add(records, 0, b"old", 1.0)
     add(records, 0, b"x" * 2000, 1.5)
     if is_muted:
-        records.mute(T0)
+        records.queues.mute(T0)
 
-    assert 1.0 + seconds == records.next_expiry
-    assert [] == records.expired(0.999 + seconds)
+    assert 1.0 + seconds == records.queues.next_expiry
+    assert [] == records.queues.expired(0.999 + seconds)
 
-    [batch] = records.expired(1.0 + seconds)
+    [batch] = records.queues.expired(1.0 + seconds)
 
     assert [b"old"] == values([batch])
-    assert 1.5 + seconds == records.next_expiry
-    assert 1 == len(records.expired(1.5 + seconds))
-    assert math.inf == records.next_expiry
-    assert not records.has_undrained
+    assert 1.5 + seconds == records.queues.next_expiry
+    assert 1 == len(records.queues.expired(1.5 + seconds))
+    assert math.inf == records.queues.next_expiry
+    assert not records.queues.has_undrained
 
 
 def test_a_batch_expires_while_it_waits_to_be_sent_again() -> None:
@@ -301,17 +301,17 @@ def test_a_batch_expires_while_it_waits_to_be_sent_again() -> None:
     records = accumulator(ONE, delivery_seconds=1.0)
     add(records, 0)
     [batch] = drained(records, ONE, 0.9)
-    records.reenqueue(batch, 0.95)
+    records.queues.reenqueue(batch, 0.95)
     add(records, 0, b"younger", 0.95)
 
-    assert [batch] == records.expired(1.0)
-    assert pytest.approx(1.95) == records.next_expiry
+    assert [batch] == records.queues.expired(1.0)
+    assert pytest.approx(1.95) == records.queues.next_expiry
 
 
 def test_records_that_come_after_an_expiry_begin_a_new_batch() -> None:
     records = accumulator(ONE, delivery_seconds=1.0)
     _ = records.append(TOPIC, None, 1000, None, b"old", (), 0.0)
-    [batch] = records.expired(1.0)
+    [batch] = records.queues.expired(1.0)
     _ = records.append(TOPIC, None, 1000, None, b"new", (), 1.0)
 
     assert [b"old"] == values([batch])
@@ -323,8 +323,8 @@ def test_batches_of_several_partitions_expire_at_once() -> None:
     for partition in range(3):
         add(records, partition)
 
-    assert {T0, T1, T2} == set(where(records.expired(1.0)))
-    assert not records.has_undrained
+    assert {T0, T1, T2} == set(where(records.queues.expired(1.0)))
+    assert not records.queues.has_undrained
 
 
 # Splitting.
@@ -340,13 +340,13 @@ def test_a_batch_that_is_too_large_goes_in_parts() -> None:
     batch.may_be_written = True
     free = records.pool.available
 
-    parts = records.split_and_reenqueue(batch, 3.0)
+    parts = records.queues.split_and_reenqueue(batch, 3.0)
 
     assert free == records.pool.available
     assert 2 <= len(parts) <= 3
     assert all(part.size <= batch.size // 2 + 100 for part in parts)
 
-    records.deallocate(batch)
+    records.queues.deallocate(batch)
 
     assert free + 10_000 == records.pool.available
 
@@ -388,22 +388,22 @@ def test_parts_are_split_again_until_each_has_one_record() -> None:
             done(records, batch, int(values([batch])[0] or b""))
             single.append(batch)
         else:
-            assert 2 <= len(records.split_and_reenqueue(batch, 0.0))
-            records.deallocate(batch)
+            assert 2 <= len(records.queues.split_and_reenqueue(batch, 0.0))
+            records.queues.deallocate(batch)
         whole += drained(records, ONE, 0.0)
 
     assert 9 == len(single)
     assert list(range(9)) == [each.result().offset for each in deliveries]
-    assert not records.has_incomplete
+    assert not records.queues.has_incomplete
 
 
 def test_parts_expire_with_what_they_come_from() -> None:
     records = accumulator(ONE, batch_bytes=10_000, delivery_seconds=1.0)
     deliveries = [append(records, 0, b"%d" % number) for number in range(4)]
     [batch] = drained(records, ONE, 0.5)
-    parts = records.split_and_reenqueue(batch, 0.6)
+    parts = records.queues.split_and_reenqueue(batch, 0.6)
 
-    assert parts == records.expired(1.0)
+    assert parts == records.queues.expired(1.0)
     assert not any(each.is_done for each in deliveries)
 
 
@@ -449,18 +449,18 @@ def test_batches_are_numbered_when_they_are_drained() -> None:
 def test_one_partition_is_asked_for_without_a_look_at_the_others() -> None:
     """What :meth:`ready` says of all of them."""
     records = accumulator(THREE, linger_seconds=0.01)
-    assert (NO_LEADER, math.inf) == records.next_of(T2, 1.0)
+    assert (NO_LEADER, math.inf) == records.queues.next_of(T2, 1.0)
 
     add(records, 2, now=1.0)
-    assert (2, 1.01) == records.next_of(T2, 1.0)
-    assert (NO_LEADER, math.inf) == records.next_of(T0, 1.0)
+    assert (2, 1.01) == records.queues.next_of(T2, 1.0)
+    assert (NO_LEADER, math.inf) == records.queues.next_of(T0, 1.0)
 
-    records.mute(T2)
-    assert (NO_LEADER, math.inf) == records.next_of(T2, 1.0)
+    records.queues.mute(T2)
+    assert (NO_LEADER, math.inf) == records.queues.next_of(T2, 1.0)
 
-    records.unmute(T2)
+    records.queues.unmute(T2)
     records.close()
-    assert (2, 1.0) == records.next_of(T2, 1.0)
+    assert (2, 1.0) == records.queues.next_of(T2, 1.0)
 
 
 # Behind one that the leader has refused.
@@ -480,18 +480,18 @@ def test_the_next_look_is_when_the_one_may_go_that_is_tried_next() -> None:
         batches += drained(records, ONE, 1.0)
     for batch in batches:
         batch.may_be_written = True
-        records.reenqueue(batch, 1.0)
+        records.queues.reenqueue(batch, 1.0)
     first, second = batches
     assert [first] == drained(records, ONE, 2.0)
     assert state.can_retry(first, error_codes.OUT_OF_ORDER_SEQUENCE_NUMBER, 0)
-    records.reenqueue(first, 2.0)
+    records.queues.reenqueue(first, 2.0)
 
-    assert {1} == records.ready(ONE, 2.0).nodes
-    assert (1, 2.0) == records.next_of(T0, 2.0)
+    assert {1} == records.queues.ready(ONE, 2.0).nodes
+    assert (1, 2.0) == records.queues.next_of(T0, 2.0)
     assert [second] == drained(records, ONE, 2.0)
 
-    records.reenqueue(second, 3.0)
-    check = records.ready(ONE, 3.05)
+    records.queues.reenqueue(second, 3.0)
+    check = records.queues.ready(ONE, 3.05)
 
     assert set() == check.nodes
     assert pytest.approx(3.1) == check.next_check_at

@@ -36,7 +36,7 @@ def acknowledged(records: RecordAccumulator, known: Cluster) -> list[bytes | Non
     """Give every batch its offsets; the values, in the order in which they went out."""
     ends: Counter[int] = Counter()
     sent: list[bytes | None] = []
-    while records.has_undrained:
+    while records.queues.has_undrained:
         for batch in drained(records, known, 0.0):
             partition = batch.topic_partition.partition
             sent += values([batch])
@@ -55,7 +55,7 @@ def test_columns_become_the_batches_that_single_records_would(partition: int | N
 
     assert (200, 200) == (added(together, given, partition)[0], len(given))
 
-    while one_by_one.has_undrained:
+    while one_by_one.queues.has_undrained:
         expected = drained(one_by_one, THREE, 0.0)
         found = drained(together, THREE, 0.0)
 
@@ -64,7 +64,7 @@ def test_columns_become_the_batches_that_single_records_would(partition: int | N
             each.topic_partition for each in found
         ]
 
-    assert not together.has_undrained
+    assert not together.queues.has_undrained
 
 
 def test_each_record_has_its_delivery() -> None:

@@ -8,7 +8,6 @@ from support.accumulators import T0, TOPIC, accumulator, cluster, done, drained
 from trionet.client.producer.batching._accumulator import RecordAccumulator
 from trionet.client.producer.delivery._deliveries import Deliveries
 from trionet.client.producer.delivery._delivery import Delivery, RecordMetadata
-from trionet.client.producer.delivery._waiting import until_done
 from trionet.errors import ApiError, TrionetError
 from trionet.protocol import error_codes
 
@@ -166,13 +165,13 @@ async def test_waiting_for_a_batch_goes_on_when_it_is_split() -> None:
     """K11: a flush waits for the records, whatever becomes of the batch they are in."""
     records = accumulator(ONE)
     deliveries = [append(records, b"%d" % number) for number in range(8)]
-    outcomes = records.begin_flush()
+    outcomes = records.queues.begin_flush()
     [batch] = drained(records, ONE, 0.0)
     found: list[str] = []
 
     async def flush() -> None:
         for outcome in outcomes:
-            await until_done(outcome)
+            await outcome.until_done()
         found.append("flushed")
 
     async def wait() -> None:
@@ -182,8 +181,8 @@ async def test_waiting_for_a_batch_goes_on_when_it_is_split() -> None:
         nursery.start_soon(flush)
         nursery.start_soon(wait)
         await wait_all_tasks_blocked()
-        records.split_and_reenqueue(batch, 0.0)
-        records.deallocate(batch)
+        records.queues.split_and_reenqueue(batch, 0.0)
+        records.queues.deallocate(batch)
         await wait_all_tasks_blocked()
         first, second = (drained(records, ONE, 0.0)[0] for _ in range(2))
         done(records, second, 50)

@@ -7,8 +7,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from trionet.client.producer.batching._buffer_pool import BufferPool
-from trionet.client.producer.batching._buffer_pool_waiters import BufferPoolWaiters
+from trionet.client.producer.batching._buffer_pool import BufferPool, BufferPoolWaiters
 
 
 async def take(waiters: BufferPoolWaiters, pool: BufferPool, size: int) -> None:

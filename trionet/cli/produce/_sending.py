@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from trionet._util._counted import counted
-from trionet.client.producer.delivery._waiting import until_done
 from trionet.errors import ApiError, CallTimedOutError, RecordTooLargeError, TrionetError
 from trionet.net.tls._wall_clock import now_ms
 
@@ -219,8 +218,7 @@ class Sending:
         while True:
             while self._under_way:
                 batch = self._under_way[0]
-                for outcome in batch.deliveries.outcomes:
-                    await until_done(outcome)
+                await batch.deliveries.wait()
                 self._under_way.popleft()
                 self._is_telling = True
                 self._failures(batch)

@@ -15,7 +15,7 @@ from ..config._client_settings import client_settings, retry_backoff
 from ..config._keys import CONSUMER_KEYS
 from ..connections._connections import RESPONSE_LIMIT
 from ..security._settings import TokenProvider
-from ._settings import IN_FLIGHT_MAX, ConsumerSettings, FetchSettings
+from ._settings import IN_FLIGHT_MAX, ConsumerSettings
 from .assignors import (
     Assignor,
     CooperativeStickyAssignor,
@@ -24,6 +24,7 @@ from .assignors import (
     StickyAssignor,
 )
 from .coordinator._group_settings import GroupSettings
+from .fetch._fetch_settings import FetchSettings
 from .state._reset_strategy import ResetStrategy
 
 #: The size of a response beside its records (librdkafka assumes the same).

@@ -24,15 +24,14 @@ from ._argument_checks import (
     topic_partitions,
 )
 from ._settings import ConsumerSettings
+from .coordinator._classic_member import GroupMetadata
 from .coordinator._consumer_coordinator import ConsumerCoordinator
-from .coordinator._group_metadata import GroupMetadata
 from .coordinator._rebalance_callbacks import RebalanceCallback, RebalanceCallbacks
 from .fetch._fetcher import Fetcher
 from .offsets._offset_fetcher import OffsetAndTimestamp, OffsetFetcher
-from .records._batch_loop import BatchLoop
 from .records._chunk import Chunk
 from .records._record import ConsumerBatch, ConsumerRecord
-from .records._record_loop import NOTHING, RecordLoop
+from .records._record_loop import NOTHING, BatchLoop, RecordLoop
 from .state._partition_state import NO_EPOCH, FetchPosition, PartitionState
 from .state._pending_errors import PendingErrors
 from .state._reset_strategy import (

@@ -131,7 +131,13 @@ class _Parts:
             settings,
             self._parking_lot,
             self._coordinator,
-            OffsetFetcher(client, settings, network.chance),
+            OffsetFetcher(
+                client,
+                timeout_seconds=settings.api_seconds,
+                is_read_committed=settings.fetch.is_read_committed,
+                retry=settings.client.metadata.retry,
+                rng=network.chance,
+            ),
         )
         client.metrics.register(self._collector)
 

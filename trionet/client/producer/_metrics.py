@@ -13,8 +13,7 @@ from ...metrics._group import MetricGroup
 from ...metrics._sensors import Labels, gauges
 from ..metrics._statistics import TOPIC
 from ..network._kafka_client import KafkaClient
-from .batching._buffer_pool import BufferPool
-from .batching._buffer_pool_waiters import BufferPoolWaiters
+from .batching._buffer_pool import BufferPool, BufferPoolWaiters
 from .sending._counters import SenderCounters, TopicCounters
 
 _MS_OF_US = 1e-3

@@ -23,7 +23,7 @@ from ._settings import ProducerSettings
 from ._wait_on_metadata import MetadataWaiter
 from .batching._accumulator import RecordAccumulator
 from .batching._accumulator_settings import AccumulatorSettings
-from .batching._buffer_pool_waiters import BufferPoolWaiters
+from .batching._buffer_pool import BufferPoolWaiters
 from .delivery._unseen_failures import UnseenFailures
 from .sending._completion import Completion, DeliveryLimits
 from .sending._hooks import AcknowledgementHook, OnAcknowledgement, OnSend, SendHook
@@ -114,7 +114,7 @@ class _Parts:
         self.waiters = BufferPoolWaiters(self.accumulator.pool)
         topics = ProducerMetadata(client.metadata, settings.metadata_idle_seconds)
         completion = Completion(
-            self.accumulator,
+            self.accumulator.queues,
             client.metadata,
             transaction_manager,
             DeliveryLimits(seconds=settings.delivery_seconds, retries=settings.retries),
@@ -124,7 +124,7 @@ class _Parts:
         )
         self.sender = Sender(
             client,
-            self.accumulator,
+            self.accumulator.queues,
             completion,
             topics,
             acks=settings.acks,

@@ -15,12 +15,11 @@ from ._nowait_producer import NowaitProducer
 from ._record_appender import RecordAppender
 from ._wait_on_metadata import MetadataWaiter
 from .batching._accumulator import RecordAccumulator
-from .batching._buffer_pool_waiters import BufferPoolWaiters
+from .batching._buffer_pool import BufferPoolWaiters
 from .batching._record_checks import check_partition, check_topic
 from .batching._record_columns import RecordColumns
 from .delivery._deliveries import Deliveries
 from .delivery._delivery import Delivery, RecordMetadata
-from .delivery._waiting import until_done
 from .sending._hooks import SendHook
 from .sending._sender import Sender
 
@@ -232,7 +231,7 @@ class Producer(NowaitProducer):
             # The last one first: the others are usually done by then, without a wait for each.
             for outcome in reversed(deliveries.outcomes):
                 if not outcome.is_done:
-                    await until_done(outcome)
+                    await outcome.until_done()
         except BaseException:
             self._withdraw(deliveries)
             raise
@@ -413,11 +412,11 @@ class Producer(NowaitProducer):
 
     async def _flush(self) -> None:
         await trio.lowlevel.checkpoint()
-        outcomes = self._accumulator.begin_flush()
+        outcomes = self._accumulator.queues.begin_flush()
         try:
             self._sender.send_now(self._clock())
             for outcome in outcomes:
                 if not outcome.is_done:
-                    await until_done(outcome)
+                    await outcome.until_done()
         finally:
-            self._accumulator.end_flush()
+            self._accumulator.queues.end_flush()

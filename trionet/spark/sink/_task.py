@@ -120,7 +120,7 @@ class SinkTask:
 
     def _settle(self) -> None:
         """Account for those of which it is known what became of them."""
-        while self._pending and all(map(_is_decided, self._pending[0].outcomes)):
+        while self._pending and self._pending[0].is_done:
             deliveries = self._pending.popleft()
             if failures := deliveries.failures():
                 raise SendBatchError(deliveries, failures)
@@ -179,12 +179,6 @@ async def open_shared_producer(settings: Mapping[str, str]) -> AsyncIterator[Sha
     with trio.CancelScope() as scope:
         async with open_producer(settings[BOOTSTRAP_SERVERS], config) as producer:
             yield SharedProducer(producer, scope)
-
-
-def _is_decided(outcome: ProduceRequestResult) -> bool:
-    if outcome.parts is None:
-        return outcome.is_done
-    return all(_is_decided(part) for _, part in outcome.parts)
 
 
 def _account(deliveries: Deliveries, written: Written) -> None:

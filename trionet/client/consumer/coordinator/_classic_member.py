@@ -28,6 +28,23 @@ from ..._api_errors import api_error, is_retriable
 from ..assignors._consumer_protocol import PROTOCOL_TYPE
 from ._group_settings import GroupSettings
 
+
+class GroupMetadata(NamedTuple):
+    """The identity of a consumer in its group.
+
+    Attributes:
+        group_id: the group.
+        generation: of the group, counts its rebalances; -1 outside the group.
+        member_id: assigned by the coordinator; empty outside the group.
+        instance_id: of a static member; None for others.
+    """
+
+    group_id: str
+    generation: int
+    member_id: str
+    instance_id: str | None
+
+
 NO_GENERATION: Final = -1
 MULTIPLE_MEMBERS_VERSION: Final = 3
 """Of LeaveGroup: the first version with member ids and instance ids (KIP-345)."""

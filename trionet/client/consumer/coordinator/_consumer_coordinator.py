@@ -29,24 +29,22 @@ from ..._topic_partition import TopicPartition
 from ...network._kafka_client import KafkaClient
 from ..assignors import RebalanceProtocol
 from ..assignors._consumer_protocol import decode_assignment
-from ..offsets._leaders import is_gone
+from ..offsets._leader_requests import is_gone
 from ..records._hooks import NO_HOOKS, ConsumerHooks
 from ..state._partition_state import NO_EPOCH, FetchPosition, FetchState, PartitionState
 from ..state._subscription_state import SubscriptionState
-from ._classic_member import ClassicMember
+from ._classic_member import ClassicMember, GroupMetadata
 from ._commits import Commits
 from ._committed_offsets import CommittedOffsets
 from ._coordinator_finder import CoordinatorFinder
 from ._group_assignment import GroupAssignment
 from ._group_leader import GroupLeader
-from ._group_metadata import GroupMetadata
 from ._group_settings import GroupSettings
 from ._heartbeat import PollInterval
 from ._loop_watchdog import watching_loop
 from ._membership import Membership
 from ._offset_prefetch import OffsetPrefetch
-from ._rebalance_callbacks import RebalanceCallbacks
-from ._rebalance_listener_invoker import RebalanceListenerInvoker
+from ._rebalance_callbacks import RebalanceCallbacks, RebalanceListenerInvoker
 
 _CLOSED: Final = "the consumer is closed"
 

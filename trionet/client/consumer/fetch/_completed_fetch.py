@@ -18,12 +18,11 @@ from ....protocol.messages.fetch import AbortedTransaction
 from ....protocol.records._batch import MAGIC, BatchHeader, check_crc, iter_batches
 from ....protocol.records._types import Columns
 from ..._topic_partition import TopicPartition
-from .._settings import FetchSettings
-from ..records._chunk import Chunk
-from ..records._columns import joined, sliced
+from ..records._chunk import Chunk, joined, sliced
 from ..state._partition_state import OFFSET_MAX, FetchPosition, PartitionState
 from ._decompressed_batch import DecompressedBatch
 from ._decompression import Decompression, decompressed_inline
+from ._fetch_settings import FetchSettings
 from ._transaction_filter import TransactionFilter
 
 #: Batches of more records are decoded in parts, so that the event loop is not blocked.

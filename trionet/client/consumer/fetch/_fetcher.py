@@ -35,7 +35,6 @@ from ..._topic_partition import TopicPartition
 from ...metadata._cluster import PartitionMetadata
 from ...network._kafka_client import KafkaClient
 from ...requests._response import ClientResponse
-from .._settings import FetchSettings
 from ..records._chunk import Chunk
 from ..records._hooks import ConsumerHooks
 from ..state._partition_state import FetchPosition, PartitionState
@@ -52,6 +51,7 @@ from ._fetch_session import (
     RequestedPartition,
     RequestedPartitions,
 )
+from ._fetch_settings import FetchSettings
 
 logger = logging.getLogger("trionet.client.consumer")
 

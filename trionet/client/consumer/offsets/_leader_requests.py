@@ -13,11 +13,39 @@ from ..._api_errors import STALE_METADATA, api_error, is_retriable
 from ..._backoff import ExponentialBackoff
 from ..._node import Node
 from ..._topic_partition import TopicPartition
+from ...metadata._cluster import Cluster
 from ...network._kafka_client import KafkaClient
 from ...requests._response import ClientResponse
 from ..state._partition_state import PartitionState
 from ..state._pending_errors import PendingErrors
-from ._leaders import by_leader
+
+
+def by_leader(
+    cluster: Cluster, partitions: Iterable[TopicPartition]
+) -> tuple[dict[Node, list[TopicPartition]], list[TopicPartition]]:
+    """The partitions that each node leads, and those without a known leader."""
+    found: dict[Node, list[TopicPartition]] = {}
+    unknown: list[TopicPartition] = []
+    for each in partitions:
+        leader = cluster.leader(*each)
+        if leader is None:
+            unknown.append(each)
+        else:
+            found.setdefault(leader, []).append(each)
+    return found, unknown
+
+
+def leader_epoch(cluster: Cluster, partition: TopicPartition) -> int:
+    """The epoch of a partition's leader; -1 if it is not known."""
+    topic = cluster.topics.get(partition.topic)
+    known = topic.partitions.get(partition.partition) if topic is not None else None
+    return known.leader_epoch if known is not None else -1
+
+
+def is_gone(cluster: Cluster, partition: TopicPartition) -> bool:
+    """Whether a known topic has no such partition, for example because it was deleted."""
+    topic = cluster.topics.get(partition.topic)
+    return topic is not None and partition.partition not in topic.partitions
 
 
 class InFlightPartition(Protocol):

@@ -16,11 +16,11 @@ from ....errors import CallTimedOutError, DisconnectedError, TrionetError
 from ....protocol import error_codes
 from ....protocol.messages.list_offsets import ListOffsetsResponse
 from ..._api_errors import STALE_METADATA, api_error, is_retriable
+from ..._backoff import ExponentialBackoff
 from ..._node import Node
 from ..._topic_partition import TopicPartition
 from ...network._kafka_client import KafkaClient
-from .._settings import ConsumerSettings
-from ._leaders import by_leader
+from ._leader_requests import by_leader
 from ._offset_reset import UNKNOWN_OFFSET, list_offsets_request, version_min
 
 
@@ -52,17 +52,29 @@ class OffsetFetcher:
 
     Args:
         client: polled by the network task.
-        settings: of the consumer.
+        timeout_seconds: the limit of a call (``default.api.timeout.ms``).
+        is_read_committed: the end of a log is where its first open transaction begins.
+        retry: the backoff between attempts.
         rng: jitters backoffs.
 
     Attributes:
         topics: the topics of pending calls, whose metadata are needed.
     """
 
-    def __init__(self, client: KafkaClient, settings: ConsumerSettings, rng: random.Random) -> None:
+    def __init__(
+        self,
+        client: KafkaClient,
+        *,
+        timeout_seconds: float,
+        is_read_committed: bool,
+        retry: ExponentialBackoff,
+        rng: random.Random,
+    ) -> None:
         self.topics: Counter[str] = Counter()
         self._client = client
-        self._settings = settings
+        self._timeout_seconds = timeout_seconds
+        self._is_read_committed = is_read_committed
+        self._retry = retry
         self._rng = rng
 
     async def fetch(
@@ -81,12 +93,12 @@ class OffsetFetcher:
         found: dict[TopicPartition, OffsetAndTimestamp] = {}
         last: TrionetError | None = None
         failures = 0
-        with trio.move_on_after(self._settings.api_seconds), self._with_metadata_of(timestamps):
+        with trio.move_on_after(self._timeout_seconds), self._with_metadata_of(timestamps):
             await trio.lowlevel.checkpoint()
             while left := {each: at for each, at in timestamps.items() if each not in found}:
                 if failures:
                     self._client.metadata.request_update()
-                    wait = self._settings.client.metadata.retry.seconds(failures, self._rng)
+                    wait = self._retry.seconds(failures, self._rng)
                     await trio.sleep(wait)
                 await self._until_known({each.topic for each in left})
                 result = await self._fetch_once(left)
@@ -112,7 +124,7 @@ class OffsetFetcher:
         """
         await trio.lowlevel.checkpoint()
         with self._with_metadata_of([TopicPartition(topic, 0)]):
-            with trio.move_on_after(self._settings.api_seconds):
+            with trio.move_on_after(self._timeout_seconds):
                 await self._until_known({topic})
             known = self._client.metadata.cluster.topics.get(topic)
         if known is None:
@@ -125,7 +137,7 @@ class OffsetFetcher:
         problem = self._client.connection_problem() or str(last or "no broker has responded")
         return CallTimedOutError(
             f"could not look up {what} within default.api.timeout.ms ="
-            f" {self._settings.api_seconds * 1000:.0f}: {problem}"
+            f" {self._timeout_seconds * 1000:.0f}: {problem}"
         )
 
     # Metadata.
@@ -172,13 +184,12 @@ class OffsetFetcher:
         self, node: Node, timestamps: dict[TopicPartition, int], result: _Attempt
     ) -> None:
         await trio.lowlevel.checkpoint()
-        is_read_committed = self._settings.fetch.is_read_committed
         request = list_offsets_request(
-            timestamps, self._client.metadata.cluster, is_read_committed=is_read_committed
+            timestamps, self._client.metadata.cluster, is_read_committed=self._is_read_committed
         )
         try:
             response: ListOffsetsResponse = await self._client.request(
-                node, request, version_min=version_min(is_read_committed)
+                node, request, version_min=version_min(self._is_read_committed)
             )
         except DisconnectedError as error:
             result.failure = error

@@ -27,8 +27,7 @@ from ..state._partition_state import FetchPosition, PartitionState
 from ..state._pending_errors import PendingErrors
 from ..state._reset_strategy import LATEST, NONE, ResetStrategy
 from ..state._subscription_state import SubscriptionState
-from ._leader_requests import LeaderRequests
-from ._leaders import leader_epoch
+from ._leader_requests import LeaderRequests, leader_epoch
 
 logger = logging.getLogger("trionet.client.consumer")
 

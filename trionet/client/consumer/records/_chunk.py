@@ -13,7 +13,6 @@ from typing import Final
 from ....protocol.records._types import Columns
 from ..._topic_partition import TopicPartition
 from ..state._partition_state import FetchPosition
-from ._columns import sliced
 from ._record import ConsumerBatch, ConsumerRecord
 
 _new: Final = tuple.__new__
@@ -166,3 +165,31 @@ class Chunk:
         if number == 0:
             return self._start
         return FetchPosition(self._columns.offsets[number - 1] + 1, self._epoch)
+
+
+def sliced(columns: Columns, start: int, end: int) -> Columns:
+    """A slice of the records; the columns themselves if it is all of them."""
+    if start == 0 and end == len(columns.offsets):
+        return columns
+    return Columns(
+        columns.offsets[start:end],
+        columns.timestamps[start:end],
+        columns.keys[start:end],
+        columns.values[start:end],
+        columns.headers[start:end],
+    )
+
+
+def joined(columns: Columns, more: Columns) -> Columns:
+    """Both together; extends the lists of the first."""
+    columns.timestamps.extend(more.timestamps)
+    columns.keys.extend(more.keys)
+    columns.values.extend(more.values)
+    columns.headers.extend(more.headers)
+    first, second = columns.offsets, more.offsets
+    if isinstance(first, list):
+        first.extend(second)
+        return columns
+    if isinstance(first, range) and isinstance(second, range) and first.stop == second.start:
+        return columns._replace(offsets=range(first.start, second.stop))
+    return columns._replace(offsets=[*first, *second])

@@ -15,7 +15,7 @@ record.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 import trio
@@ -23,7 +23,7 @@ from trio.lowlevel import current_task
 
 from ...._util._cancellation import is_task_cancelled
 from ._chunk import Chunk
-from ._record import ConsumerRecord
+from ._record import ConsumerBatch, ConsumerRecord
 
 if TYPE_CHECKING:
     from mypy_extensions import i64
@@ -94,3 +94,22 @@ class RecordLoop:
         self._left = self._run
         self._looked_at = now
         return now < self.checkpoint_at
+
+
+class BatchLoop:
+    """Iterates over batches until the consumer's block ends.
+
+    Args:
+        next_batch: :meth:`.Consumer.next_batch`.
+    """
+
+    __slots__ = ("_next_batch",)
+
+    def __init__(self, next_batch: Callable[[], Awaitable[ConsumerBatch]]) -> None:
+        self._next_batch = next_batch
+
+    def __aiter__(self) -> AsyncIterator[ConsumerBatch]:
+        return self
+
+    def __anext__(self) -> Awaitable[ConsumerBatch]:
+        return self._next_batch()

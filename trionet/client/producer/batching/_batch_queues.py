@@ -1,4 +1,8 @@
-"""The batches of all partitions, from creation to deallocation; see :mod:`._accumulator`."""
+"""The batches of all partitions, from creation to deallocation.
+
+The half of Kafka's RecordAccumulator that the sender uses: which nodes have something ready, what
+to send to them, retries, expiry and flushes. Pure: ``now`` is in seconds of the loop's clock.
+"""
 
 # Compiled by mypyc.
 
@@ -58,7 +62,7 @@ class BatchQueues:
 
     Attributes:
         pool: the memory that batches take.
-        is_closed: whether appends are rejected.
+        topics: the queues by topic.
     """
 
     def __init__(
@@ -68,11 +72,11 @@ class BatchQueues:
         sequencing: Sequencing | None = None,
     ) -> None:
         self.pool = BufferPool(settings.buffer_bytes)
-        self.is_closed = False
+        self._is_closed = False
         self._settings = settings
         self._rng = rng
         self._sequencing = sequencing
-        self._topics = ProducerTopics(
+        self.topics = ProducerTopics(
             rng,
             settings.batch_bytes,
             is_adaptive=settings.is_adaptive,
@@ -86,11 +90,11 @@ class BatchQueues:
 
     def update(self, cluster: Cluster) -> None:
         """Update the leaders of partitions; cheap if it is the same snapshot as before."""
-        self._topics.update(cluster)
+        self.topics.update(cluster)
 
     def update_node_latency(self, node_id: int, now: float, *, can_drain: bool) -> None:
         """Record that a node has batches, and whether it can accept a request now (KIP-794)."""
-        self._topics.update_node_latency(node_id, now, can_drain=can_drain)
+        self.topics.update_node_latency(node_id, now, can_drain=can_drain)
 
     # Draining.
 
@@ -101,7 +105,7 @@ class BatchQueues:
         one of these holds: a batch is full, ``linger.ms`` has passed, the memory is exhausted, a
         flush is in progress, or the accumulator is closed.
         """
-        self._topics.update(cluster)
+        self.topics.update(cluster)
         nodes: set[int] = set()
         unknown: set[str] = set()
         next_check_at = math.inf
@@ -123,14 +127,14 @@ class BatchQueues:
 
         The same as :meth:`ready` for one partition; ``math.inf`` if that is not known.
         """
-        queue = self._topics.queue(partition)
+        queue = self.topics.queue(partition)
         if queue is None or not queue.batches or queue.is_muted:
             return NO_LEADER, math.inf
         return queue.leader, self._sendable_at(queue, now, sends_all=self._sends_all)
 
     @property
     def _sends_all(self) -> bool:
-        return self.pool.is_exhausted or self.is_closed or self._flushes > 0
+        return self.pool.is_exhausted or self._is_closed or self._flushes > 0
 
     def _sendable_at(self, queue: PartitionQueue, now: float, *, sends_all: bool) -> float:
         """When a queue's next batch is ready, if nothing else happens."""
@@ -157,7 +161,7 @@ class BatchQueues:
         Returns:
             The batches by node; an empty list for a node without any.
         """
-        self._topics.update(cluster)
+        self.topics.update(cluster)
         batches: dict[int, list[ProducerBatch]] = {node_id: [] for node_id in node_ids}
         sizes = dict.fromkeys(batches, 0)
         for queue in list(self._undrained):
@@ -199,15 +203,21 @@ class BatchQueues:
                     return batch
         return first
 
+    def add(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        """Queue a new batch, and make it the open one of its partition."""
+        queue.add(batch)
+        self._undrained[queue] = None
+        self._incomplete[batch] = None
+
     def mute(self, partition: TopicPartition) -> None:
         """Send nothing to a partition until it is unmuted (``max.in.flight`` of 1)."""
-        queue = self._topics.queue(partition)
+        queue = self.topics.queue(partition)
         if queue is not None:
             queue.is_muted = True
 
     def unmute(self, partition: TopicPartition) -> None:
         """Allow a partition to be sent to again."""
-        queue = self._topics.queue(partition)
+        queue = self.topics.queue(partition)
         if queue is not None:
             queue.is_muted = False
 
@@ -220,7 +230,7 @@ class BatchQueues:
         self._put_back(batch)
 
     def _put_back(self, batch: ProducerBatch) -> None:
-        queue = self._topics.queue(batch.topic_partition)
+        queue = self.topics.queue(batch.topic_partition)
         assert queue is not None  # it was drained from there
         queue.put_back(batch)
         self._undrained[queue] = None
@@ -257,14 +267,14 @@ class BatchQueues:
             if batch.created_at + seconds <= now
         ]
         for batch in batches:
-            queue = self._topics.queue(batch.topic_partition)
+            queue = self.topics.queue(batch.topic_partition)
             assert queue is not None
             self._remove(queue, batch)
         return batches
 
     def remove(self, batch: ProducerBatch) -> None:
         """Remove a batch that waits for a retry it no longer needs; it is not deallocated."""
-        queue = self._topics.queue(batch.topic_partition)
+        queue = self.topics.queue(batch.topic_partition)
         assert queue is not None  # it waits there
         self._remove(queue, batch)
 
@@ -308,7 +318,7 @@ class BatchQueues:
         """Make every batch ready at once until :meth:`end_flush`.
 
         Returns:
-            The outcomes of all existing batches, to be waited for with :func:`.until_done`.
+            The outcomes of all existing batches, to be waited for with :meth:`.until_done`.
         """
         self._flushes += 1
         return [batch.outcome for batch in self._incomplete]
@@ -354,5 +364,5 @@ class BatchQueues:
         return decided
 
     def close(self) -> None:
-        """Reject further appends; what is queued becomes ready at once."""
-        self.is_closed = True
+        """Make every batch ready from now on: no records follow."""
+        self._is_closed = True

@@ -1,13 +1,18 @@
-"""The memory for buffered records: ``buffer.memory`` (Kafka: BufferPool).
+"""The memory for buffered records, and the tasks that wait for it (Kafka: BufferPool).
 
-Pure: it counts bytes and holds none. Waiting for memory is in :mod:`._buffer_pool_waiters`.
+It counts bytes of ``buffer.memory`` and holds none. Tasks get memory first come, first served.
 """
 
 # Compiled by mypyc.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
+from types import TracebackType
+from typing import TypeVar, final
+
+import trio
 
 from ....errors import ConfigError
 
@@ -61,3 +66,110 @@ class BufferPool:
         self.is_exhausted = False
         if self.on_freed is not None:
             self.on_freed()
+
+
+T = TypeVar("T")
+
+
+class BufferPoolWaiters:
+    """The queue of tasks that wait for memory of a pool.
+
+    Only the first task may try: if later ones, or tasks that do not wait, could take small amounts,
+    a large record at the head of the queue would never find enough at one time.
+
+    Args:
+        pool: the memory they wait for.
+
+    Attributes:
+        exhausted: how many waits ended without memory (``buffer-exhausted-total``).
+    """
+
+    def __init__(self, pool: BufferPool) -> None:
+        self.exhausted = 0
+        self._waited_seconds = 0.0
+        self._queue: deque[Waiter] = deque()
+        self._pool = pool
+        pool.on_freed = self._wake_first
+
+    @property
+    def waiting(self) -> int:
+        """The number of tasks that wait (``waiting-threads``)."""
+        return len(self._queue)
+
+    def waited_seconds(self, now: float) -> float:
+        """The time that all tasks together have waited until now."""
+        return self._waited_seconds + sum(now - waiter.since for waiter in self._queue)
+
+    def join(self) -> Waiter:
+        """Enter the queue at its end for the length of a ``with`` block."""
+        return Waiter(self)
+
+    def enter(self, waiter: Waiter) -> None:
+        """Add a task to the queue; see :meth:`join`."""
+        self._queue.append(waiter)
+        self._pool.is_promised = True
+        self._wake_first()
+
+    def leave(self, waiter: Waiter) -> None:
+        """Remove a task from the queue, for whatever reason; see :meth:`join`."""
+        self._queue.remove(waiter)
+        self._pool.is_promised = bool(self._queue)
+        self._waited_seconds += trio.current_time() - waiter.since
+        self._wake_first()
+
+    def try_first(self, take: Callable[[], T]) -> T:
+        """Call ``take``, which takes memory, for the task at the head of the queue."""
+        self._pool.is_promised = False
+        try:
+            return take()
+        finally:
+            self._pool.is_promised = True  # until it leaves the queue
+
+    def wake_all(self) -> None:
+        """Wake all tasks: the producer is closed, and no memory will be handed out (KAFKA-9449)."""
+        for waiter in self._queue:
+            waiter.wake()
+
+    def _wake_first(self) -> None:
+        if self._queue:
+            self._queue[0].wake()
+
+
+@final
+class Waiter:
+    """A task that waits; a context manager that enters and leaves the queue.
+
+    Args:
+        waiters: the queue.
+
+    Attributes:
+        since: when the wait began, on the loop's clock.
+    """
+
+    __slots__ = ("_event", "_waiters", "since")
+
+    def __init__(self, waiters: BufferPoolWaiters) -> None:
+        self._waiters = waiters
+        self.since = trio.current_time()
+        self._event = trio.Event()
+
+    def __enter__(self) -> Waiter:
+        self._waiters.enter(self)
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None,
+        exc_value: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._waiters.leave(self)
+
+    def wake(self) -> None:
+        """Wake the task: it is at the head of the queue, and memory may be free."""
+        self._event.set()
+
+    async def turn(self) -> None:
+        """Wait until memory may be free that was not free the last time."""
+        await self._event.wait()
+        self._event = trio.Event()

@@ -1,4 +1,7 @@
-"""The topics that records were appended to: their queues and leaders."""
+"""The queues of all topics, the leaders of their partitions, and the latency of these.
+
+(Kafka: RecordAccumulator.topicInfoMap and NodeLatencyStats, KIP-794.)
+"""
 
 # Compiled by mypyc.
 
@@ -8,9 +11,34 @@ import random
 
 from ..._topic_partition import TopicPartition
 from ...metadata._cluster import Cluster
-from ._node_latency import NodeLatency
 from ._partition_queue import PartitionQueue, TopicQueues
-from ._sticky_partitioner import next_queue
+from ._partitioner import next_queue
+
+
+class NodeLatency:
+    """When one node last had batches and last could accept them, on the loop's clock.
+
+    Attributes:
+        ready_at: when batches were last ready for it.
+        drained_at: when it could last accept a request.
+    """
+
+    __slots__ = ("drained_at", "ready_at")
+
+    def __init__(self, now: float) -> None:
+        self.ready_at = now
+        self.drained_at = now
+
+    def update(self, now: float, *, can_drain: bool) -> None:
+        """Record that batches are ready for the node, and whether it can accept a request."""
+        self.ready_at = now
+        if can_drain:
+            self.drained_at = now
+
+    @property
+    def held_up_seconds(self) -> float:
+        """For how long it has accepted nothing."""
+        return self.ready_at - self.drained_at
 
 
 class ProducerTopics:

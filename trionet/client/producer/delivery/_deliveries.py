@@ -11,7 +11,6 @@ import trio
 
 from ._delivery import Delivery, delivery_list
 from ._produce_request_result import ProduceRequestResult
-from ._waiting import until_done
 
 
 class Deliveries(Sequence[Delivery]):
@@ -67,7 +66,7 @@ class Deliveries(Sequence[Delivery]):
         # The last one first: the others are usually done by then, without a wait for each.
         for outcome in reversed(self.outcomes):
             if not outcome.is_done:
-                await until_done(outcome)
+                await outcome.until_done()
 
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0

@@ -17,7 +17,6 @@ import trio
 from ...._util._raising import again
 from ....errors import RecordWithdrawnError
 from ._produce_request_result import ProduceRequestResult
-from ._waiting import delivered
 
 
 class RecordMetadata(NamedTuple):
@@ -140,10 +139,17 @@ class Delivery:
 
         Cancellation: changes nothing; the record is sent as before.
         """
-        return delivered(self)
+        return self._wait()
 
     def __await__(self) -> Generator[Any, Any, RecordMetadata]:
-        return delivered(self).__await__()
+        return self._wait().__await__()
+
+    async def _wait(self) -> RecordMetadata:
+        if self.is_done:
+            await trio.lowlevel.checkpoint()
+        while not self.is_done:
+            await self.pending.until_changed()
+        return self.result()  # noqa: ASYNC910 -- what is not done was waited for
 
     def __repr__(self) -> str:
         state = "done" if self.is_done else "pending"

@@ -120,6 +120,29 @@ class ProduceRequestResult:
             self.changed.set()
             self.changed = None
 
+    # Waiting.
+
+    async def until_done(self) -> None:  # noqa: ASYNC910 -- what is not done is waited for
+        """Wait until the outcome of all records is decided; after a split, of all parts.
+
+        Cancellation: changes nothing.
+        """
+        if self.is_done:
+            await trio.lowlevel.checkpoint()
+        while not self.is_done:
+            if self.parts is None:
+                await self.until_changed()
+                continue
+            for _, part in self.parts:
+                await part.until_done()
+            return  # noqa: ASYNC910 -- as above
+
+    async def until_changed(self) -> None:
+        """Wait until the outcome is decided, or the batch is split."""
+        if self.changed is None:
+            self.changed = trio.Event()
+        await self.changed.wait()
+
     # Withdrawn records.
 
     def withdraw(self, index: int) -> bool:

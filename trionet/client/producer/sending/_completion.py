@@ -37,8 +37,8 @@ from ..._topic_partition import TopicPartition
 from ...metadata._cluster import NO_LEADER
 from ...metadata._metadata import Metadata
 from ...requests._response import ClientResponse
-from ..batching._accumulator import RecordAccumulator
 from ..batching._batch import ProducerBatch
+from ..batching._batch_queues import BatchQueues
 from ..transactions._transaction_manager import TransactionManager
 from ._counters import SenderCounters
 from ._hooks import AcknowledgementHook
@@ -82,7 +82,7 @@ class Completion:
     """Tracks batches in flight and decides what happens to them.
 
     Args:
-        accumulator: takes batches back for a retry, and frees their memory.
+        queues: take batches back for a retry, and free their memory.
         metadata: refreshed when a leader has moved.
         transaction_manager: assigns sequence numbers; None without idempotence.
         limits: how long and how often a batch is tried.
@@ -96,7 +96,7 @@ class Completion:
 
     def __init__(
         self,
-        accumulator: RecordAccumulator,
+        queues: BatchQueues,
         metadata: Metadata,
         transaction_manager: TransactionManager | None,
         limits: DeliveryLimits,
@@ -108,7 +108,7 @@ class Completion:
         self._hook = hook
         self._connection_problem = connection_problem
         self.counters = SenderCounters()
-        self._accumulator = accumulator
+        self._queues = queues
         self._metadata = metadata
         self._transaction_manager = transaction_manager
         self._limits = limits
@@ -132,7 +132,7 @@ class Completion:
                 )
                 error.__cause__ = cause
                 self._fail(batch, error)
-                self._accumulator.deallocate(batch)
+                self._queues.deallocate(batch)
             else:
                 encodable.append(batch)
         return encodable
@@ -143,7 +143,7 @@ class Completion:
             self._in_flight[batch] = None
             self._expires_at = min(self._expires_at, self._expiry_of(batch))
             if self._keeps_order:
-                self._accumulator.mute(batch.topic_partition)
+                self._queues.mute(batch.topic_partition)
 
     def _expiry_of(self, batch: ProducerBatch) -> float:
         return batch.created_at + self._limits.seconds
@@ -155,14 +155,14 @@ class Completion:
     @property
     def next_expiry(self) -> float:
         """When a batch may expire; never too late, and at most once too early for each batch."""
-        return min(self._expires_at, self._accumulator.next_expiry)
+        return min(self._expires_at, self._queues.next_expiry)
 
     def expire(self, now: float) -> None:
         """Fail batches that exceed ``delivery.timeout.ms``, in flight or not (KIP-91)."""
-        if now >= self._accumulator.next_expiry:
-            for batch in self._accumulator.expired(now):
+        if now >= self._queues.next_expiry:
+            for batch in self._queues.expired(now):
                 self._fail_late(batch)
-                self._accumulator.deallocate(batch)
+                self._queues.deallocate(batch)
         if now >= self._expires_at:
             late = [each for each in self._in_flight if now >= self._expiry_of(each)]
             for batch in late:
@@ -199,7 +199,7 @@ class Completion:
                 if partition.leader != NO_LEADER and partition.leader_epoch != UNKNOWN:
                     leaders[batch.topic_partition] = partition.leader, partition.leader_epoch
             if self._keeps_order:
-                self._accumulator.unmute(batch.topic_partition)
+                self._queues.unmute(batch.topic_partition)
         if response.body is not None:
             self.counters.response_received(
                 response.latency_seconds, response.body.throttle_time_ms
@@ -219,7 +219,7 @@ class Completion:
         if code in _UNCERTAIN:
             batch.may_be_written = True
         if batch.outcome.is_done:
-            self._accumulator.deallocate(batch)  # it has expired or was aborted in the meantime
+            self._queues.deallocate(batch)  # it has expired or was aborted in the meantime
         elif code == error_codes.MESSAGE_TOO_LARGE and batch.record_count > 1:
             self._split(batch, now)
         elif self._transaction_manager is not None and self._transaction_manager.is_written(
@@ -237,7 +237,7 @@ class Completion:
             for earlier in self._transaction_manager.completed(batch, base, now):
                 assert isinstance(earlier, ProducerBatch)
                 if not earlier.outcome.is_done:  # else it was aborted and has left the queue
-                    self._accumulator.remove(earlier)
+                    self._queues.remove(earlier)
                     self._is_there(earlier, UNKNOWN, UNKNOWN)
         self._last_errors.pop(batch.topic_partition, None)
         self._is_there(batch, base, response.log_append_time_ms)
@@ -245,7 +245,7 @@ class Completion:
     def _is_there(self, batch: ProducerBatch, base_offset: int, log_append_time_ms: int) -> None:
         if batch.complete(base_offset, log_append_time_ms):
             self._hook.written(batch, base_offset)
-        self._accumulator.deallocate(batch)
+        self._queues.deallocate(batch)
 
     def _split(self, batch: ProducerBatch, now: float) -> None:
         logger.warning(
@@ -253,10 +253,10 @@ class Completion:
             batch.record_count,
             batch.topic_partition,
         )
-        pieces = self._accumulator.split_and_reenqueue(batch, now)
+        pieces = self._queues.split_and_reenqueue(batch, now)
         if self._transaction_manager is not None:
             self._transaction_manager.split(batch, pieces)
-        self._accumulator.deallocate(batch)
+        self._queues.deallocate(batch)
         self.counters.batches_split += 1
 
     def _can_retry(self, batch: ProducerBatch, response: PartitionResponse, now: float) -> bool:
@@ -275,7 +275,7 @@ class Completion:
         logger.warning(
             "%s: %s; retrying %d records", batch.topic_partition, why, batch.record_count
         )
-        self._accumulator.reenqueue(batch, now)
+        self._queues.reenqueue(batch, now)
         self.counters.retried(batch)
 
     # Failures.
@@ -287,7 +287,7 @@ class Completion:
         if of_records:
             batch.fail_records(batch.failure(_beside(batch)), of_records)
         self._fail(batch, error)
-        self._accumulator.deallocate(batch)
+        self._queues.deallocate(batch)
         if self._transaction_manager is not None and self._transaction_manager.is_fatal(code):
             self._transaction_manager.fail(error)
 

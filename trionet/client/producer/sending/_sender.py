@@ -33,8 +33,8 @@ from ..._node import Node
 from ..._topic_partition import TopicPartition
 from ...metrics._statistics import ClientStatistics
 from ...network._kafka_client import KafkaClient
-from ..batching._accumulator import RecordAccumulator
 from ..batching._batch import ProducerBatch
+from ..batching._batch_queues import BatchQueues
 from ..delivery._delivery import Delivery, RecordMetadata
 from ..transactions._init_producer_id import InitProducerIdHandler
 from ..transactions._transaction_manager import TransactionManager
@@ -51,7 +51,7 @@ class Sender:
 
     Args:
         client: used by this producer alone.
-        accumulator: the records waiting to be sent.
+        queues: the batches waiting to be sent.
         completion: handles responses and expiry.
         topics: the topics whose metadata the producer needs.
         acks: ``acks``; -1 for all.
@@ -66,7 +66,7 @@ class Sender:
     def __init__(
         self,
         client: KafkaClient,
-        accumulator: RecordAccumulator,
+        queues: BatchQueues,
         completion: Completion,
         topics: ProducerMetadata,
         *,
@@ -78,7 +78,7 @@ class Sender:
         self._was_raised = False
         self.counters = completion.counters
         self._client = client
-        self._accumulator = accumulator
+        self._queues = queues
         self._completion = completion
         self._topics = topics
         self._transaction_manager: TransactionManager | None = None
@@ -148,7 +148,7 @@ class Sender:
             while not delivery.is_done:
                 await self.run_once()
         finally:
-            has_work = self._accumulator.has_undrained or self._client.in_flight_count() > 0
+            has_work = self._queues.has_undrained or self._client.in_flight_count() > 0
             baton.leave(has_work=has_work)
         return delivery.result()  # noqa: ASYNC910 -- what is not done was waited for
 
@@ -168,19 +168,19 @@ class Sender:
         would cost as much as there are partitions waiting. A caller that does not continue with
         :meth:`wait_for` calls :meth:`wake`.
         """
-        leader, at = self._accumulator.next_of(partition, now)
+        leader, at = self._queues.next_of(partition, now)
         node = self._client.metadata.cluster.nodes.get(leader)
         if node is None:
             self.send_now(now)
             return
         if at <= now:
             is_ready = self._client.ready(node)
-            self._accumulator.update_node_latency(leader, now, can_drain=is_ready)
+            self._queues.update_node_latency(leader, now, can_drain=is_ready)
             if is_ready:
                 at = self._prepare(now)
                 if self.error is None:
                     self._drain({leader: node}, now)
-                if self._accumulator.has_undrained:
+                if self._queues.has_undrained:
                     self.send_now(now)
                     return
             else:
@@ -218,11 +218,11 @@ class Sender:
         """End the producer: everything buffered fails, and so does every later call."""
         if self.error is None:
             self.error = error
-            self._completion.aborted(self._accumulator.abort_incomplete(error))
+            self._completion.aborted(self._queues.abort_incomplete(error))
 
     def producer_id_refused(self, error: TrionetError) -> None:
         """Fail what waits for a producer id, which was denied; later records may get one."""
-        refused = self._accumulator.abort_undrained(error)
+        refused = self._queues.abort_undrained(error)
         self._completion.aborted(refused)
         for batch in refused:
             if self._transaction_manager is not None:
@@ -230,7 +230,7 @@ class Sender:
 
     def end(self) -> None:
         """Stop sending and waiting; everything without an outcome fails."""
-        aborted = self._accumulator.abort_incomplete(
+        aborted = self._queues.abort_incomplete(
             DeliveryAbortedError("the producer was closed before the record was sent"),
             DeliveryAbortedError("the producer was closed before the response arrived"),
         )
@@ -255,9 +255,9 @@ class Sender:
             return math.inf
         self._completion.expire(now)
         self._topics.expire(now)
-        self._accumulator.update(self._client.metadata.cluster)
+        self._queues.update(self._client.metadata.cluster)
         next_at = math.inf
-        while self._accumulator.has_undrained:
+        while self._queues.has_undrained:
             nodes, next_at = self._ready_nodes(now)
             if not nodes or not self._drain(nodes, now):
                 break
@@ -275,7 +275,7 @@ class Sender:
     def _ready_nodes(self, now: float) -> tuple[dict[int, Node], float]:
         """The nodes that have batches and can accept them, and when that may change."""
         cluster = self._client.metadata.cluster
-        check = self._accumulator.ready(cluster, now)
+        check = self._queues.ready(cluster, now)
         next_at = check.next_check_at
         if check.unknown_leaders:
             self._topics.use_without_leader(check.unknown_leaders, now)
@@ -283,7 +283,7 @@ class Sender:
         for node_id in check.nodes:
             node = cluster.nodes[node_id]
             is_ready = self._client.ready(node)
-            self._accumulator.update_node_latency(node_id, now, can_drain=is_ready)
+            self._queues.update_node_latency(node_id, now, can_drain=is_ready)
             if is_ready:
                 nodes[node_id] = node
             elif (delay := self._client.poll_delay(node)) > 0:
@@ -292,7 +292,7 @@ class Sender:
 
     def _drain(self, nodes: dict[int, Node], now: float) -> bool:
         cluster = self._client.metadata.cluster
-        drained = self._accumulator.drain(cluster, nodes, self._request_bytes_max, now)
+        drained = self._queues.drain(cluster, nodes, self._request_bytes_max, now)
         has_sent = False
         for node_id, batches in drained.items():
             if batches:
