@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, final
 
 import trio
 
@@ -47,26 +47,37 @@ from .state._subscription_state import SubscriptionState
 CHECKPOINT_SECONDS: Final = 0.001
 
 
+@final
 class Consumer:
-    """Reads records; created by :func:`._open_consumer.open_consumer`.
+    """Reads records; created by :func:`.open_consumer`.
 
     ``async for record in consumer`` hands out one record after the other, and a record counts as
     finished when the next one is requested. One task reads records; a second one that tries at the
     same time gets a ``trio.BusyResourceError``.
 
-    Args:
-        client: polled by the network task.
-        subscriptions: the subscription, the assignment and the positions.
-        fetcher: fetches records.
-        errors: errors of the background tasks, for the next call.
-        settings: of the consumer.
-        parking_lot: where a task waits for records.
-        coordinator: the consumer's side of its group; None without one.
-        offset_fetcher: looks up offsets.
+    More than 25 methods: the calls of Kafka's consumer, which users look for on one object.
     """
 
-    def __init__(
-        self,
+    _client: KafkaClient
+    _subscriptions: SubscriptionState
+    _fetcher: Fetcher
+    _errors: PendingErrors
+    _settings: ConsumerSettings
+    _parking_lot: trio.lowlevel.ParkingLot
+    _coordinator: ConsumerCoordinator | None
+    _offset_fetcher: OffsetFetcher
+    _clock: Callable[[], float]
+    _loop: RecordLoop
+    _in_hand: PartitionState | None
+    _is_reading: bool
+    _is_closed: bool
+
+    def __init__(self) -> None:
+        raise TypeError("a consumer is opened with trionet.open_consumer()")
+
+    @classmethod
+    def _create(
+        cls,
         client: KafkaClient,
         subscriptions: SubscriptionState,
         fetcher: Fetcher,
@@ -75,7 +86,20 @@ class Consumer:
         parking_lot: trio.lowlevel.ParkingLot,
         coordinator: ConsumerCoordinator | None,
         offset_fetcher: OffsetFetcher,
-    ) -> None:
+    ) -> Consumer:
+        """Make a consumer of its parts; for :func:`.open_consumer`.
+
+        Args:
+            client: polled by the network task.
+            subscriptions: the subscription, the assignment and the positions.
+            fetcher: fetches records.
+            errors: errors of the background tasks, for the next call.
+            settings: of the consumer.
+            parking_lot: where a task waits for records.
+            coordinator: the consumer's side of its group; None without one.
+            offset_fetcher: looks up offsets.
+        """
+        self = cls.__new__(cls)
         self._client = client
         self._subscriptions = subscriptions
         self._fetcher = fetcher
@@ -86,9 +110,10 @@ class Consumer:
         self._offset_fetcher = offset_fetcher
         self._clock = trio.lowlevel.current_clock().current_time
         self._loop = RecordLoop(self._next_chunk)
-        self._in_hand: PartitionState | None = None
+        self._in_hand = None
         self._is_reading = self._is_closed = False
         subscriptions.on_change = self._changed
+        return self
 
     # Subscription and assignment.
 
@@ -490,15 +515,10 @@ class Consumer:
         self._client.wakeup()
         self._parking_lot.unpark_all()  # records of resumed partitions may be there already
 
-    # The end.
+    # Closing.
 
-    def finish(self) -> None:
-        """Mark everything handed out as finished; for :func:`._open_consumer.open_consumer`."""
-        if self._in_hand is not None:
-            self._in_hand.finish()
-
-    def end(self) -> None:
-        """Stop handing out records; for :func:`._open_consumer.open_consumer`."""
+    def _end(self) -> None:
+        """Stop handing out records; for :func:`.open_consumer`."""
         self._is_closed = True
         self._loop.records = NOTHING
         self._loop.checkpoint_at = 0.0

@@ -123,7 +123,7 @@ class _Parts:
         self._coordinator = self._make_coordinator()
         self._fetcher = self._make_fetcher()
         self._background = self._make_background()
-        self.consumer = Consumer(
+        self.consumer = Consumer._create(  # noqa: SLF001 -- of this package
             client,
             self._subscriptions,
             self._fetcher,
@@ -222,7 +222,7 @@ class _Parts:
                 else:
                     await self._close(is_normal=True)
                 finally:
-                    self.consumer.end()
+                    self.consumer._end()  # noqa: SLF001 -- of this package
                     polling.scope.cancel(reason="the consumer is closed")
                     nursery.cancel_scope.cancel(reason="the consumer is closed")
 

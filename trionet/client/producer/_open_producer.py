@@ -88,7 +88,7 @@ async def open_producer(
                     with caller.block():
                         yield parts.producer
                     parts.close()
-                    await parts.producer.drain()
+                    await parts.producer._drain()  # noqa: SLF001 -- of this package
                 finally:
                     parts.close()
                     parts.sender.end()
@@ -139,7 +139,7 @@ class _Parts:
             self.sender.enable_idempotence(transaction_manager, handler)
         counters, pool, waiters = completion.counters, self.accumulator.pool, self.waiters
         client.metrics.register(lambda: ProducerMetrics(client, counters, pool, waiters).collect)
-        self.producer = Producer(
+        self.producer = Producer._create(  # noqa: SLF001 -- of this package
             self.accumulator,
             self.sender,
             MetadataWaiter(client, self.accumulator, topics),

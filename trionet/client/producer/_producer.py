@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, TypeVar, final
 
 import trio
 
@@ -29,23 +29,28 @@ T = TypeVar("T")
 _SLICE_RECORDS: Final = 2000
 
 
+@final
 class Producer(NowaitProducer):
-    """Sends records to the leaders of their partitions; created by :func:`._open_producer.open_producer`.
+    """Sends records to the leaders of their partitions; created by :func:`.open_producer`.
 
     Any number of tasks may use one. Records of one task to one partition keep their order.
-
-    Args:
-        accumulator: the records waiting to be sent.
-        sender: sends them.
-        topics: waits for the metadata of topics.
-        waiters: the tasks that wait for ``buffer.memory``.
-        now_ms: the time of day, in milliseconds.
-        max_block_seconds: ``max.block.ms``.
-        hook: called with each record before it is appended; None for none.
     """
 
-    def __init__(
-        self,
+    _hook: SendHook | None
+    _accumulator: RecordAccumulator
+    _sender: Sender
+    _topics: MetadataWaiter
+    _waiters: BufferPoolWaiters
+    _now_ms: Callable[[], int]
+    _max_block_seconds: float
+    _clock: Callable[[], float]
+
+    def __init__(self) -> None:
+        raise TypeError("a producer is opened with trionet.open_producer()")
+
+    @classmethod
+    def _create(
+        cls,
         accumulator: RecordAccumulator,
         sender: Sender,
         topics: MetadataWaiter,
@@ -53,8 +58,21 @@ class Producer(NowaitProducer):
         now_ms: Callable[[], int],
         max_block_seconds: float,
         hook: SendHook | None = None,
-    ) -> None:
-        super().__init__(RecordAppender(accumulator, sender, topics, now_ms, hook))
+    ) -> Producer:
+        """Make a producer of its parts; for :func:`.open_producer`.
+
+        Args:
+            accumulator: the records waiting to be sent.
+            sender: sends them.
+            topics: waits for the metadata of topics.
+            waiters: the tasks that wait for ``buffer.memory``.
+            now_ms: the time of day, in milliseconds.
+            max_block_seconds: ``max.block.ms``.
+            hook: called with each record before it is appended; None for none.
+        """
+        self = cls.__new__(cls)
+        appender = RecordAppender(accumulator, sender, topics, now_ms, hook)
+        NowaitProducer.__init__(self, appender)
         self._hook = hook
         self._accumulator = accumulator
         self._sender = sender
@@ -63,6 +81,7 @@ class Producer(NowaitProducer):
         self._now_ms = now_ms
         self._max_block_seconds = max_block_seconds
         self._clock = trio.lowlevel.current_clock().current_time
+        return self
 
     async def send(
         self,
@@ -401,7 +420,7 @@ class Producer(NowaitProducer):
         await self._flush()
         self._sender.check()
 
-    async def drain(self) -> None:
+    async def _drain(self) -> None:
         """Flush at the end of the block, when nothing is appended any more.
 
         Raises:

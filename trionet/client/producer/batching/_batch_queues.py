@@ -55,6 +55,9 @@ class Sequencing(Protocol):
 class BatchQueues:
     """The queues of batches, and the memory they hold.
 
+    More than 25 methods: each is one event in the life of a batch, and all of them have to keep the
+    same two indexes, of queued and of incomplete batches, consistent.
+
     Args:
         settings: sizes, limits and compression of batches.
         rng: jitters backoffs and chooses partitions.
