@@ -24,7 +24,7 @@ async def test_who_held_the_loop_is_named_and_for_how_long(
 
     assert 1 == len(caplog.records)
     assert "handle_slowly blocked the event loop for 4.0 s" in caplog.text
-    assert re.search(r"test_loop_watch\.py:\d+ in handle_slowly: ", caplog.text)
+    assert re.search(r"test_loop_watchdog\.py:\d+ in handle_slowly: ", caplog.text)
 
 
 async def test_the_last_step_before_all_wait_is_seen(
