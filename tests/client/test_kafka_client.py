@@ -44,7 +44,7 @@ async def failed_after(client: NetworkClient) -> float:
     began = trio.current_time()
     assert not client.ready(NAMED)
     while not client.connection_failed(NAMED):
-        await client._client.until_news()
+        await client._client.until_polled()
     return trio.current_time() - began
 
 

@@ -63,7 +63,7 @@ async def test_stopped_node_is_lost_and_its_partitions_have_other_leaders() -> N
         controller = nodes[client.metadata.cluster.controller]
         made = await client.request(controller, CreateTopicsRequest(topics=[topic]))
         assert [0] == [each.error_code for each in made.topics]
-        client.metadata.want(frozenset({"t"}))
+        client.metadata.set_topics(frozenset({"t"}))
         await client.until_updated(client.metadata.updates)
         leaders = {each: client.metadata.cluster.leader("t", each) for each in range(3)}
         lost = next(each for each in leaders.values() if each and each != controller)

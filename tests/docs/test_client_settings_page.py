@@ -12,7 +12,7 @@ from trionet.client.config.common_keys import COMMON, OURS
 from trionet.client.config.consumer_keys import CONSUMER
 from trionet.client.config.elsewhere import KAFKAS_NAME
 from trionet.client.config.keys import CLIENTS
-from trionet.client.config.other_keys import REFUSED, WITHOUT_MEANING
+from trionet.client.config.other_keys import UNSUPPORTED, WITHOUT_EFFECT
 from trionet.client.config.producer_keys import PRODUCER
 from trionet.client.config.security_keys import OF_LIBRDKAFKA, SECURITY
 from trionet.protocol.config_types import Row, value_text
@@ -58,9 +58,9 @@ def _of(clients: list[str]) -> str:
 
 
 def test_what_has_no_meaning_is_listed_with_whose_it_is() -> None:
-    keys = {row[0] for rows in WITHOUT_MEANING.values() for row in rows}
+    keys = {row[0] for rows in WITHOUT_EFFECT.values() for row in rows}
     expected = [
-        [key, _of([of for of, rows in WITHOUT_MEANING.items() if key in {row[0] for row in rows}])]
+        [key, _of([of for of, rows in WITHOUT_EFFECT.items() if key in {row[0] for row in rows}])]
         for key in sorted(keys)
     ]
 
@@ -68,11 +68,11 @@ def test_what_has_no_meaning_is_listed_with_whose_it_is() -> None:
 
 
 def test_what_is_refused_is_listed_with_what_to_do() -> None:
-    refusals = {each.row[0]: each for of in REFUSED.values() for each in of}
+    refusals = {each.row[0]: each for of in UNSUPPORTED.values() for each in of}
     expected = [
         [
             key,
-            _of([of for of, each in REFUSED.items() if key in {one.row[0] for one in each}]),
+            _of([of for of, each in UNSUPPORTED.items() if key in {one.row[0] for one in each}]),
             "`, `".join(
                 text for each in (refusal.row[2], *refusal.harmless) if (text := value_text(each))
             ),

@@ -225,7 +225,7 @@ async def test_a_listener_with_another_protocol_is_named(
     async with polled_client(address, security) as client:
         with trio.fail_after(30):
             while not client.connection_problem():
-                await client.until_news()
+                await client.until_polled()
 
         assert f"no bootstrap broker could be reached ({address}: " in client.connection_problem()
         assert cause in client.connection_problem()

@@ -1,4 +1,4 @@
-"""Kafka's client side on trio: requests to the nodes of a cluster, and the answers."""
+"""Kafka clients on trio: the network client, producer, consumer and admin client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one ``await client.request(...)`` waits for."""
+"""The response that a task awaits."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..errors import TrionetError
 from .response import ClientResponse
 
 
-class AwaitedAnswer:
-    """The callback of a request that a task waits for."""
+class PendingResponse:
+    """A request's callback that lets a task await the response."""
 
     __slots__ = ("_body", "_ended", "_error")
 
@@ -26,17 +26,17 @@ class AwaitedAnswer:
         self._ended.set()
 
     def fail(self, error: TrionetError) -> None:
-        """There will be no outcome."""
+        """End the wait with an error: the callback will never be called."""
         self._error = error
         self._ended.set()
 
     async def wait(self) -> Any:
-        """The body of the answer.
+        """Wait for the response and return its body.
 
         Raises:
-            TrionetError: there is none; see :class:`.ClientResponse`.
+            TrionetError: there is no response; see :class:`.ClientResponse`.
         """
         await self._ended.wait()
         if self._error is not None:
-            raise again(self._error)  # it may be that of many requests
+            raise again(self._error)  # several requests may share this error object
         return self._body

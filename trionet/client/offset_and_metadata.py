@@ -1,4 +1,4 @@
-"""An offset that a group commits (Kafka: OffsetAndMetadata)."""
+"""The value of an offset commit (Kafka: OffsetAndMetadata)."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 
 class OffsetAndMetadata(NamedTuple):
-    """Where a group reads on in a partition.
+    """A committed offset with its metadata.
 
     Attributes:
-        offset: of the next record to read.
-        metadata: a note of the user's, kept beside it.
-        leader_epoch: of the record before it, with which a truncation is noticed (KIP-320); None if
-            it is not known.
+        offset: the offset of the next record to read.
+        metadata: any text, stored with the offset.
+        leader_epoch: the leader epoch of the preceding record, by which a log truncation is
+            detected (KIP-320); None if it is not known.
     """
 
     offset: int

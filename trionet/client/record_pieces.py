@@ -1,4 +1,4 @@
-"""The records of a batch that is in several pieces of memory, as one chunk of a request."""
+"""The records of a batch that lies in several pieces of memory, as one chunk of a request."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from ..protocol.wire import Chunk
 
 
 class RecordPieces:
-    """What a codec puts between others without looking at it; :func:`flattened` takes it apart.
+    """A chunk that codecs pass through unseen; :func:`flattened` replaces it by its pieces.
 
     Args:
-        pieces: bytes-like objects; together the records.
+        pieces: bytes-like objects that together are the records.
     """
 
     __slots__ = ("pieces", "size")
@@ -25,7 +25,7 @@ class RecordPieces:
 
 
 def flattened(chunks: Iterable[Chunk]) -> list[Chunk]:
-    """The chunks with the pieces of records each for itself, none of them copied."""
+    """Replace each :class:`RecordPieces` by its pieces, without copying."""
     flat: list[Chunk] = []
     for chunk in chunks:
         if isinstance(chunk, RecordPieces):

@@ -1,4 +1,4 @@
-"""How a NetworkClient makes requests."""
+"""Settings of a NetworkClient's requests."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import attrs
 
 @attrs.frozen(kw_only=True)
 class RequestSettings:
-    """How requests are made.
+    """Settings of requests.
 
     Attributes:
-        client_id: what the client calls itself (``client.id``).
-        timeout_seconds: how long an answer may take (``request.timeout.ms``).
-        in_flight_max: requests under way to one node (``max.in.flight.requests.per.connection``).
-        discover_versions: ask each node for its versions; without, the newest are used.
+        client_id: the client's name in requests (``client.id``).
+        timeout_seconds: how long a response may take (``request.timeout.ms``).
+        in_flight_max: the limit of requests in flight per node
+            (``max.in.flight.requests.per.connection``).
+        discover_versions: whether to send ApiVersions to each node; if not, the newest versions
+            are used.
     """
 
     client_id: str = "trionet"

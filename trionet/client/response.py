@@ -1,4 +1,4 @@
-"""What became of one request (Kafka: ClientResponse)."""
+"""The outcome of a request (Kafka: ClientResponse)."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from ..errors import TrionetError
 
 
 class ClientResponse:
-    """The outcome of a request, handed out by a poll; nobody changes it.
+    """The outcome of a request, as returned by a poll.
 
     Args:
-        node_id: where it was sent.
-        correlation_id: that of the request.
-        request: its body.
-        body: the answer; None where there is none: with an ``error``, and after a request that has
-            no answer.
-        error: why there is no answer: :class:`.UnsupportedVersionError` if the node shares no
-            version of the API, :class:`.DisconnectedError` if the connection was lost,
-            :class:`.RequestTimedOutError` if the answer was late, :class:`.WireFormatError` if the
-            answer does not decode, :class:`.ResponseTooLargeError` if it is larger than
-            ``receive.message.max.bytes``.
-        latency_seconds: from the send to this.
+        node_id: the node the request was sent to.
+        correlation_id: the request's correlation id.
+        request: the request's body.
+        body: the response's body; None with an ``error``, and for a request without a response
+            (Produce with ``acks=0``).
+        error: why there is no response: :class:`.UnsupportedVersionError` if the node supports no
+            common version of the API, :class:`.DisconnectedError` if the connection was lost,
+            :class:`.RequestTimedOutError` if there was no response in time,
+            :class:`.WireFormatError` if the response does not decode,
+            :class:`.ResponseTooLargeError` if it exceeds ``receive.message.max.bytes``.
+        latency_seconds: the time from sending the request to its outcome.
     """
 
     def __init__(

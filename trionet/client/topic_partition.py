@@ -1,4 +1,4 @@
-"""A partition by its topic's name and its number (Kafka: TopicPartition)."""
+"""A topic's name and a partition number (Kafka: TopicPartition)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 
 class TopicPartition(NamedTuple):
-    """Names a partition; as a tuple it is compared, hashed and unpacked as fast as can be.
+    """A partition. A tuple, so that comparing, hashing and unpacking are fast.
 
     Attributes:
         topic: the topic's name.
-        partition: its number, from 0.
+        partition: the partition's number, from 0.
     """
 
     topic: str

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from support.sasl import NOW_MS, settings
 from trionet.broker.sasl_exchange import SaslExchange
 from trionet.client.exchange import CORRELATION_ID_MAX
-from trionet.client.security.sasl_exchange import RESERVED_IDS, SaslClientExchange
+from trionet.client.security.sasl_exchange import RESERVED_IDS, SaslClientAuthenticator
 from trionet.errors import AuthenticationError
 from trionet.net.authenticator import Gate, Progress, Step
 from trionet.net.close_reason import CloseReason
@@ -37,8 +37,8 @@ BEFORE_KIP_152 = {18: (0, 0), 17: (0, 0)}
 def ours(
     begin: Callable[[], SaslClient] = lambda: PlainClient("alice", "secret"),
     mechanism: str = "PLAIN",
-) -> SaslClientExchange:
-    return SaslClientExchange(mechanism, begin, "client", random.Random(1))
+) -> SaslClientAuthenticator:
+    return SaslClientAuthenticator(mechanism, begin, "client", random.Random(1))
 
 
 def scram_of(password: str) -> Callable[[], SaslClient]:
@@ -64,7 +64,7 @@ def bytes_of(step: Step) -> bytes:
 
 
 def converse(
-    client: SaslClientExchange, server: SaslExchange, now: float = 100.0
+    client: SaslClientAuthenticator, server: SaslExchange, now: float = 100.0
 ) -> tuple[Step, list[tuple[int, int]]]:
     """Let both talk until the client is done.
 
@@ -138,7 +138,9 @@ def test_a_broker_without_sasl() -> None:
     assert "the broker does not know SASL" == step.detail
 
 
-def answered(client: SaslClientExchange, key: int, version: int, body: Message, id: int) -> Step:
+def answered(
+    client: SaslClientAuthenticator, key: int, version: int, body: Message, id: int
+) -> Step:
     codec = lookup(key, version)
     assert codec is not None
     chunks: list[Chunk] = [encode_response_header(codec, id)]
@@ -221,7 +223,7 @@ def test_a_session_is_renewed_after_most_of_its_life() -> None:
     """Between 85 and 95 of 100 parts of it, by chance."""
     found = set()
     for seed in range(50):
-        client = SaslClientExchange(
+        client = SaslClientAuthenticator(
             "PLAIN", lambda: PlainClient("alice", "secret"), "client", random.Random(seed)
         )
         converse(client, theirs(MODERN, session_ms={"PLAIN": 10_000}))

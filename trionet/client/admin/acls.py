@@ -133,12 +133,12 @@ class AclCalls(AdminCalls):
         async def ask(
             node: Node, keys: Sequence[AclBinding]
         ) -> dict[AclBinding, TrionetError | None]:
-            answer: CreateAclsResponse = await self._calls.client.request(
+            response: CreateAclsResponse = await self._calls.client.request(
                 node, CreateAclsRequest(creations=[_creation(key) for key in keys])
             )
             return {
                 key: failure(each.error_code, str(key), each.error_message)
-                for key, each in zip(keys, answer.results, strict=False)
+                for key, each in zip(keys, response.results, strict=False)
             }
 
         return await self._calls.each(
@@ -157,8 +157,8 @@ class AclCalls(AdminCalls):
         """
         [which] = items([AclFilter() if which is None else which], AclFilter)
 
-        def described(answer: DescribeAclsResponse) -> list[AclBinding]:
-            check(answer.error_code, "the entries", answer.error_message)
+        def described(response: DescribeAclsResponse) -> list[AclBinding]:
+            check(response.error_code, "the entries", response.error_message)
             return [
                 AclBinding(
                     resource_type=ResourceType(resource.resource_type),
@@ -169,7 +169,7 @@ class AclCalls(AdminCalls):
                     operation=AclOperation(each.operation),
                     permission=AclPermission(each.permission_type),
                 )
-                for resource in answer.resources
+                for resource in response.resources
                 for each in resource.acls
             ]
 
@@ -205,12 +205,12 @@ class AclCalls(AdminCalls):
         async def ask(
             node: Node, keys: Sequence[AclFilter]
         ) -> dict[AclFilter, Results[AclBinding, None] | TrionetError]:
-            answer: DeleteAclsResponse = await self._calls.client.request(
+            response: DeleteAclsResponse = await self._calls.client.request(
                 node, DeleteAclsRequest(filters=[_filter(key) for key in keys]), version_min=1
             )
             return {
                 key: _deleted(key, each)
-                for key, each in zip(keys, answer.filter_results, strict=False)
+                for key, each in zip(keys, response.filter_results, strict=False)
             }
 
         return await self._calls.each(

@@ -30,7 +30,7 @@ class AdminCalls:
 
 
 def check(error_code: int, about: str, message: str | None = None) -> None:
-    """Raise the error that an answer tells of, if it does.
+    """Raise the error that a response tells of, if it does.
 
     Raises:
         ApiError: the code is one of an error.
@@ -87,7 +87,7 @@ def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
 
 
 def failures(topics: Iterable[Any]) -> dict[TopicPartition, TrionetError | None]:
-    """Why something failed, by partition, of an answer's topics; None where it did not."""
+    """Why something failed, by partition, of a response's topics; None where it did not."""
     found: dict[TopicPartition, TrionetError | None] = {}
     for topic in topics:
         for each in topic.partitions:
@@ -114,7 +114,7 @@ def partitions_by_group(
 
 
 def operations(bits: int) -> frozenset[AclOperation] | None:
-    """What we may do, from the bits of an answer; None where it does not tell (KIP-430)."""
+    """What we may do, from the bits of a response; None where it does not tell (KIP-430)."""
     if bits == _NOT_TOLD:
         return None
     return frozenset(each for each in AclOperation if each and bits >> each & 1)

@@ -1,4 +1,4 @@
-"""Asking until there is an answer, or time is up (Kafka: KafkaAdminClient.Call, AdminApiDriver)."""
+"""Asking until there is a response, or time is up (Kafka: KafkaAdminClient.Call, AdminApiDriver)."""
 
 from __future__ import annotations
 
@@ -38,38 +38,38 @@ class Calls:
     Args:
         client: what sends them.
         settings: how often, and for how long.
-        chance: what blurs the waits.
+        rng: what blurs the waits.
 
     Attributes:
         client: the same.
         nodes: finds whom to ask.
     """
 
-    def __init__(self, client: KafkaClient, settings: AdminSettings, chance: random.Random) -> None:
+    def __init__(self, client: KafkaClient, settings: AdminSettings, rng: random.Random) -> None:
         self.client = client
         self.nodes = Nodes(client, of_controllers=bool(settings.controllers))
         self._settings = settings
-        self._chance = chance
+        self._rng = rng
 
     @property
     def timeout_ms(self) -> int:
-        """How long a broker may take for what it does before it answers."""
+        """How long a broker may take for what it does before it responses."""
         return round(self._settings.client.requests.timeout_seconds * 1000)
 
-    # One answer.
+    # One response.
 
     async def once(self, ask: Callable[[], Awaitable[T]], retried: Collection[int] = ()) -> T:
-        """Ask until there is an answer.
+        """Ask until there is a response.
 
         Args:
-            ask: raises ApiError for an answer that is an error.
+            ask: raises ApiError for a response that is an error.
             retried: the codes of those after which asking again may help.
 
         Raises:
             CallTimedOutError: there was none in time; its cause is what went wrong last.
             TrionetError: what ``ask`` raises.
         """
-        attempts = _Attempts(self._settings, self.nodes, self._chance)
+        attempts = _Attempts(self._settings, self.nodes, self._rng)
         error: TrionetError | None = None
         with trio.move_on_after(self._settings.api_seconds):
             while True:
@@ -87,7 +87,7 @@ class Calls:
 
         Args:
             body: the request.
-            check: makes a value of the answer, or raises ApiError.
+            check: makes a value of the response, or raises ApiError.
             version_min: the oldest version that can carry the body.
         """
 
@@ -124,7 +124,7 @@ class Calls:
 
         return await self.once(ask)
 
-    # An answer for each of many.
+    # A response for each of many.
 
     async def each(
         self,
@@ -135,7 +135,7 @@ class Calls:
         *,
         singly: bool = False,
     ) -> Results[K, V]:
-        """Ask about many items, each until there is an answer, those of one broker together.
+        """Ask about many items, each until there is a response, those of one broker together.
 
         Args:
             keys: the items.
@@ -148,7 +148,7 @@ class Calls:
             CallTimedOutError: nobody could be asked about anything in time.
             TrionetError: it went wrong for all items alike.
         """
-        attempts = _Attempts(self._settings, self.nodes, self._chance)
+        attempts = _Attempts(self._settings, self.nodes, self._rng)
         wanted = list(dict.fromkeys(keys))
         outcomes: dict[K, V | TrionetError | _Whole] = {}
         left = wanted
@@ -191,12 +191,12 @@ class Calls:
         async def ask_one(node: Node, about: Sequence[K]) -> None:
             await trio.lowlevel.checkpoint()
             try:
-                answers = await ask(node, about)
+                responses = await ask(node, about)
             except TrionetError as error:
                 outcomes.update(dict.fromkeys(about, _Whole(error)))
                 return
             for key in about:
-                outcomes[key] = answers[key] if key in answers else _not_told(node, key)
+                outcomes[key] = responses[key] if key in responses else _not_told(node, key)
 
         with raise_single_error():
             async with trio.open_nursery() as nursery:
@@ -287,17 +287,17 @@ def _results(keys: Sequence[K], outcomes: Mapping[K, V | TrionetError | _Whole])
 
 def _not_told(node: Node, key: object) -> ApiError:
     return api_error(
-        error_codes.UNKNOWN_SERVER_ERROR, str(key), f"the answer of {node} does not speak of it"
+        error_codes.UNKNOWN_SERVER_ERROR, str(key), f"the response of {node} does not speak of it"
     )
 
 
 class _Attempts:
     """How often something was tried, and whether it is worth to try it again."""
 
-    def __init__(self, settings: AdminSettings, nodes: Nodes, chance: random.Random) -> None:
+    def __init__(self, settings: AdminSettings, nodes: Nodes, rng: random.Random) -> None:
         self._settings = settings
         self._nodes = nodes
-        self._chance = chance
+        self._rng = rng
         self._failures = 0
         self._began_at = trio.current_time()
 
@@ -322,7 +322,7 @@ class _Attempts:
         ):
             self._nodes.refresh()
         self._failures += 1
-        await trio.sleep(self._settings.retry.seconds(self._failures, self._chance))
+        await trio.sleep(self._settings.retry.seconds(self._failures, self._rng))
 
     def timed_out(self, error: TrionetError | None) -> CallTimedOutError:
         """Time is up."""

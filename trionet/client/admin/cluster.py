@@ -53,18 +53,18 @@ class ClusterCalls(AdminCalls):
             TrionetError: the request failed.
         """
 
-        def described(answer: DescribeClusterResponse) -> ClusterDescription:
-            check(answer.error_code, "the cluster", answer.error_message)
+        def described(response: DescribeClusterResponse) -> ClusterDescription:
+            check(response.error_code, "the cluster", response.error_message)
             brokers = {
                 each.broker_id: Node(each.broker_id, each.host, each.port, each.rack)
-                for each in answer.brokers
+                for each in response.brokers
             }
             return ClusterDescription(
-                answer.cluster_id,
-                brokers.get(answer.controller_id),
+                response.cluster_id,
+                brokers.get(response.controller_id),
                 brokers,
-                frozenset(each.broker_id for each in answer.brokers if each.is_fenced),
-                operations(answer.cluster_authorized_operations) if include_operations else None,
+                frozenset(each.broker_id for each in response.brokers if each.is_fenced),
+                operations(response.cluster_authorized_operations) if include_operations else None,
             )
 
         of_controllers = self._calls.nodes.of_controllers
@@ -84,17 +84,17 @@ class ClusterCalls(AdminCalls):
     async def _describe_by_metadata(self, include_operations: bool) -> ClusterDescription:
         """As brokers before Kafka 2.8 tell it (KIP-700)."""
 
-        def described(answer: MetadataResponse) -> ClusterDescription:
+        def described(response: MetadataResponse) -> ClusterDescription:
             brokers = {
                 each.node_id: Node(each.node_id, each.host, each.port, each.rack)
-                for each in answer.brokers
+                for each in response.brokers
             }
             return ClusterDescription(
-                answer.cluster_id,
-                brokers.get(answer.controller_id),
+                response.cluster_id,
+                brokers.get(response.controller_id),
                 brokers,
                 frozenset(),
-                operations(answer.cluster_authorized_operations) if include_operations else None,
+                operations(response.cluster_authorized_operations) if include_operations else None,
             )
 
         body = MetadataRequest(topics=[], include_cluster_authorized_operations=include_operations)
@@ -110,7 +110,7 @@ class ClusterCalls(AdminCalls):
             TrionetError: the request failed.
         """
 
-        def done(answer: UnregisterBrokerResponse) -> None:
-            check(answer.error_code, f"broker {broker_id}", answer.error_message)
+        def done(response: UnregisterBrokerResponse) -> None:
+            check(response.error_code, f"broker {broker_id}", response.error_message)
 
         await self._calls.ask_controller(UnregisterBrokerRequest(broker_id=broker_id), done)

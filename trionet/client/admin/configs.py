@@ -190,7 +190,7 @@ class ConfigCalls(AdminCalls):
         async def ask(
             node: Node, keys: Sequence[ConfigResource]
         ) -> dict[ConfigResource, dict[str, ConfigEntry] | TrionetError]:
-            answer: DescribeConfigsResponse = await self._calls.client.request(
+            response: DescribeConfigsResponse = await self._calls.client.request(
                 node,
                 DescribeConfigsRequest(
                     resources=[
@@ -211,7 +211,7 @@ class ConfigCalls(AdminCalls):
                     each.error_code, each.resource_name, each.error_message
                 )
                 or {config.name: _entry(config) for config in each.configs}
-                for each in answer.results
+                for each in response.results
             }
 
         nodes = {ConfigResourceType.BROKER_LOGGER, ConfigResourceType.BROKER}
@@ -243,7 +243,7 @@ class ConfigCalls(AdminCalls):
         async def ask(
             node: Node, keys: Sequence[ConfigResource]
         ) -> dict[ConfigResource, TrionetError | None]:
-            answer: IncrementalAlterConfigsResponse = await self._calls.client.request(
+            response: IncrementalAlterConfigsResponse = await self._calls.client.request(
                 node,
                 IncrementalAlterConfigsRequest(
                     resources=[
@@ -261,7 +261,7 @@ class ConfigCalls(AdminCalls):
                 ConfigResource(ConfigResourceType(each.resource_type), each.resource_name): failure(
                     each.error_code, each.resource_name, each.error_message
                 )
-                for each in answer.responses
+                for each in response.responses
             }
 
         # Controllers take changes of brokers' settings, but do not tell where these are.
@@ -285,11 +285,11 @@ class ConfigCalls(AdminCalls):
         """
         wanted = None if types is None else items(types, ConfigResourceType)
 
-        def listed(answer: ListConfigResourcesResponse) -> list[ConfigResource]:
-            check(answer.error_code, "the list of resources")
+        def listed(response: ListConfigResourcesResponse) -> list[ConfigResource]:
+            check(response.error_code, "the list of resources")
             return [
                 ConfigResource(ConfigResourceType(each.resource_type), each.resource_name)
-                for each in answer.config_resources
+                for each in response.config_resources
             ]
 
         body = ListConfigResourcesRequest(resource_types=[int(each) for each in wanted or ()])

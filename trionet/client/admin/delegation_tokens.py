@@ -89,17 +89,19 @@ class DelegationTokenCalls(AdminCalls):
             [owner] = names([owner])
             owner_type, owner_name = _principal(owner)
 
-        def made(answer: CreateDelegationTokenResponse) -> DelegationToken:
-            check(answer.error_code, "the delegation token")
+        def made(response: CreateDelegationTokenResponse) -> DelegationToken:
+            check(response.error_code, "the delegation token")
             return DelegationToken(
-                answer.token_id,
-                bytes(answer.hmac),
-                _text(answer.principal_type, answer.principal_name),
-                _text(answer.token_requester_principal_type, answer.token_requester_principal_name),
+                response.token_id,
+                bytes(response.hmac),
+                _text(response.principal_type, response.principal_name),
+                _text(
+                    response.token_requester_principal_type, response.token_requester_principal_name
+                ),
                 tuple(allowed),
-                answer.issue_timestamp_ms,
-                answer.expiry_timestamp_ms,
-                answer.max_timestamp_ms,
+                response.issue_timestamp_ms,
+                response.expiry_timestamp_ms,
+                response.max_timestamp_ms,
             )
 
         body = CreateDelegationTokenRequest(
@@ -126,9 +128,9 @@ class DelegationTokenCalls(AdminCalls):
             TrionetError: the request failed.
         """
 
-        def renewed(answer: RenewDelegationTokenResponse) -> int:
-            check(answer.error_code, "the delegation token")
-            return answer.expiry_timestamp_ms
+        def renewed(response: RenewDelegationTokenResponse) -> int:
+            check(response.error_code, "the delegation token")
+            return response.expiry_timestamp_ms
 
         body = RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms)
         return await self._calls.ask_controller(body, renewed)
@@ -145,9 +147,9 @@ class DelegationTokenCalls(AdminCalls):
             TrionetError: the request failed.
         """
 
-        def expired(answer: ExpireDelegationTokenResponse) -> int:
-            check(answer.error_code, "the delegation token")
-            return answer.expiry_timestamp_ms
+        def expired(response: ExpireDelegationTokenResponse) -> int:
+            check(response.error_code, "the delegation token")
+            return response.expiry_timestamp_ms
 
         body = ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms)
         return await self._calls.ask_controller(body, expired)
@@ -164,9 +166,9 @@ class DelegationTokenCalls(AdminCalls):
             TrionetError: the request failed.
         """
 
-        def described(answer: DescribeDelegationTokenResponse) -> list[DelegationToken]:
-            check(answer.error_code, "the delegation tokens")
-            return [_token(each) for each in answer.tokens]
+        def described(response: DescribeDelegationTokenResponse) -> list[DelegationToken]:
+            check(response.error_code, "the delegation tokens")
+            return [_token(each) for each in response.tokens]
 
         body = DescribeDelegationTokenRequest(
             owners=None

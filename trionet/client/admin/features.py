@@ -96,10 +96,10 @@ class FeatureCalls(AdminCalls):
         """
         features = mapping(features, str, int, FeatureUpdate)
 
-        def updated(answer: UpdateFeaturesResponse) -> Results[str, None]:
-            check(answer.error_code, "the features", answer.error_message)
+        def updated(response: UpdateFeaturesResponse) -> Results[str, None]:
+            check(response.error_code, "the features", response.error_message)
             results: Results[str, None] = Results(dict.fromkeys(features))
-            for each in answer.results:
+            for each in response.results:
                 results[each.feature] = failure(each.error_code, each.feature, each.error_message)
             return results
 
@@ -118,10 +118,10 @@ def _update(name: str, to: FeatureUpdate | int) -> FeatureUpdateKey:
     )
 
 
-def _features(answer: ApiVersionsResponse) -> Features:
-    check(answer.error_code, "the features")
+def _features(response: ApiVersionsResponse) -> Features:
+    check(response.error_code, "the features")
     return Features(
-        {each.name: each.max_version_level for each in answer.finalized_features},
-        None if answer.finalized_features_epoch < 0 else answer.finalized_features_epoch,
-        {each.name: (each.min_version, each.max_version) for each in answer.supported_features},
+        {each.name: each.max_version_level for each in response.finalized_features},
+        None if response.finalized_features_epoch < 0 else response.finalized_features_epoch,
+        {each.name: (each.min_version, each.max_version) for each in response.supported_features},
     )

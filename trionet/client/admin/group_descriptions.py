@@ -149,14 +149,14 @@ def describing(
     Args:
         calls: makes the requests.
         request: of the kind of groups.
-        of: makes a description of what the answer has of a group.
+        of: makes a description of what the response has of a group.
         include_operations: tell, too, what the caller may do with them.
     """
 
     async def ask(node: Node, keys: Sequence[str]) -> dict[str, D | TrionetError]:
         body = request(group_ids=list(keys), include_authorized_operations=include_operations)
-        answer = await calls.client.request(node, body)
-        return {each.group_id: of(each, node, include_operations) for each in answer.groups}
+        response = await calls.client.request(node, body)
+        return {each.group_id: of(each, node, include_operations) for each in response.groups}
 
     return ask
 

@@ -90,7 +90,7 @@ class GroupOffsetCalls(AdminCalls):
         groups: Mapping[str, Iterable[TopicPartition] | None],
         require_stable: bool,
     ) -> dict[str, Committed | TrionetError]:
-        answer: offset_fetch.OffsetFetchResponse = await self._calls.client.request(
+        response: offset_fetch.OffsetFetchResponse = await self._calls.client.request(
             node,
             offset_fetch.OffsetFetchRequest(
                 groups=[
@@ -115,7 +115,7 @@ class GroupOffsetCalls(AdminCalls):
         return {
             each.group_id: failure(each.error_code, f"group {each.group_id}")
             or _committed(each.topics)
-            for each in answer.groups
+            for each in response.groups
         }
 
     async def _fetch(
@@ -125,7 +125,7 @@ class GroupOffsetCalls(AdminCalls):
         partitions: Iterable[TopicPartition] | None,
         require_stable: bool,
     ) -> Committed | TrionetError:
-        answer: offset_fetch.OffsetFetchResponse = await self._calls.client.request(
+        response: offset_fetch.OffsetFetchResponse = await self._calls.client.request(
             node,
             offset_fetch.OffsetFetchRequest(
                 group_id=group,
@@ -140,7 +140,7 @@ class GroupOffsetCalls(AdminCalls):
             version_min=7 if require_stable else 2,
             version_max=_MANY_GROUPS_VERSION - 1,
         )
-        return failure(answer.error_code, f"group {group}") or _committed(answer.topics)
+        return failure(response.error_code, f"group {group}") or _committed(response.topics)
 
     async def alter_group_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset | int]
@@ -165,7 +165,7 @@ class GroupOffsetCalls(AdminCalls):
         async def ask(
             node: Node, keys: Sequence[TopicPartition]
         ) -> dict[TopicPartition, TrionetError | None]:
-            answer: offset_commit.OffsetCommitResponse = await self._calls.client.request(
+            response: offset_commit.OffsetCommitResponse = await self._calls.client.request(
                 node,
                 offset_commit.OffsetCommitRequest(
                     group_id=group,
@@ -182,7 +182,7 @@ class GroupOffsetCalls(AdminCalls):
                 version_min=2,
                 version_max=_NAMES_VERSION_MAX,
             )
-            return failures(answer.topics)
+            return failures(response.topics)
 
         place: Place[TopicPartition] = self._calls.at_group(group)
         return await self._calls.each(offsets, place, ask, COORDINATOR_CODES)
@@ -209,7 +209,7 @@ class GroupOffsetCalls(AdminCalls):
         async def ask(
             node: Node, keys: Sequence[TopicPartition]
         ) -> dict[TopicPartition, TrionetError | None]:
-            answer: offset_delete.OffsetDeleteResponse = await self._calls.client.request(
+            response: offset_delete.OffsetDeleteResponse = await self._calls.client.request(
                 node,
                 offset_delete.OffsetDeleteRequest(
                     group_id=group,
@@ -225,8 +225,8 @@ class GroupOffsetCalls(AdminCalls):
                     ],
                 ),
             )
-            check(answer.error_code, f"group {group}")
-            return failures(answer.topics)
+            check(response.error_code, f"group {group}")
+            return failures(response.topics)
 
         place: Place[TopicPartition] = self._calls.at_group(group)
         return await self._calls.each(

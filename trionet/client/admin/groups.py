@@ -71,15 +71,15 @@ class GroupCalls(AdminCalls):
         async def ask(
             node: Node, keys: Sequence[int]
         ) -> dict[int, dict[str, GroupListing] | TrionetError]:
-            answer: ListGroupsResponse = await self._calls.client.request(
+            response: ListGroupsResponse = await self._calls.client.request(
                 node, body, version_min=version_min
             )
-            check(answer.error_code, f"the groups of {node}")
+            check(response.error_code, f"the groups of {node}")
             groups: dict[str, GroupListing] = {
                 each.group_id: GroupListing(
                     each.group_id, each.group_type, each.group_state, each.protocol_type
                 )
-                for each in answer.groups
+                for each in response.groups
             }
             return dict.fromkeys(keys, groups)
 
@@ -140,7 +140,7 @@ class GroupCalls(AdminCalls):
     async def _classic_groups(
         self, node: Node, keys: Sequence[str], include_operations: bool
     ) -> dict[str, GroupDescription | TrionetError]:
-        answer: classic_groups.DescribeGroupsResponse = await self._calls.client.request(
+        response: classic_groups.DescribeGroupsResponse = await self._calls.client.request(
             node,
             classic_groups.DescribeGroupsRequest(
                 groups=list(keys), include_authorized_operations=include_operations
@@ -149,7 +149,7 @@ class GroupCalls(AdminCalls):
         )
         return {
             each.group_id: of_classic_group(each, node, include_operations)
-            for each in answer.groups
+            for each in response.groups
         }
 
     async def describe_share_groups(
@@ -191,12 +191,12 @@ class GroupCalls(AdminCalls):
         """
 
         async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
-            answer: DeleteGroupsResponse = await self._calls.client.request(
+            response: DeleteGroupsResponse = await self._calls.client.request(
                 node, DeleteGroupsRequest(groups_names=list(keys))
             )
             return {
                 each.group_id: failure(each.error_code, f"group {each.group_id}")
-                for each in answer.results
+                for each in response.results
             }
 
         return await self._calls.each(names(groups), self._calls.at_groups, ask, COORDINATOR_CODES)
@@ -240,14 +240,14 @@ class GroupCalls(AdminCalls):
             member.reason = reason
 
         async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
-            answer: LeaveGroupResponse = await self._calls.client.request(
+            response: LeaveGroupResponse = await self._calls.client.request(
                 node,
                 LeaveGroupRequest(group_id=group, members=[members[key] for key in keys]),
                 version_min=_BY_MEMBERS_VERSION,
             )
-            check(answer.error_code, f"group {group}")
+            check(response.error_code, f"group {group}")
             found: dict[str, TrionetError | None] = {}
-            for each in answer.members:
+            for each in response.members:
                 key = each.group_instance_id or each.member_id
                 found[key] = failure(each.error_code, f"member {key}")
             return found

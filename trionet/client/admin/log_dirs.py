@@ -102,12 +102,12 @@ class LogDirCalls(AdminCalls):
             ]
 
         async def ask(node: Node, keys: Sequence[int]) -> dict[int, LogDirs | TrionetError]:
-            answer: DescribeLogDirsResponse = await self._calls.client.request(
+            response: DescribeLogDirsResponse = await self._calls.client.request(
                 node, DescribeLogDirsRequest(topics=topics), version_min=1
             )
-            check(answer.error_code, f"the folders of {node}")
+            check(response.error_code, f"the folders of {node}")
             return dict.fromkeys(
-                keys, LogDirs({each.log_dir: _log_dir(each) for each in answer.results})
+                keys, LogDirs({each.log_dir: _log_dir(each) for each in response.results})
             )
 
         if broker_ids is None:
@@ -136,7 +136,7 @@ class LogDirCalls(AdminCalls):
             by_path: dict[str, list[TopicPartition]] = {}
             for key in keys:
                 by_path.setdefault(replicas[key], []).append(key.partition)
-            answer: AlterReplicaLogDirsResponse = await self._calls.client.request(
+            response: AlterReplicaLogDirsResponse = await self._calls.client.request(
                 node,
                 AlterReplicaLogDirsRequest(
                     dirs=[
@@ -152,7 +152,7 @@ class LogDirCalls(AdminCalls):
                 ),
             )
             found: dict[Replica, TrionetError | None] = {}
-            for topic in answer.results:
+            for topic in response.results:
                 for each in topic.partitions:
                     partition = TopicPartition(topic.topic_name, each.partition_index)
                     found[Replica(partition, node.id)] = failure(each.error_code, str(partition))

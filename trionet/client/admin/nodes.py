@@ -97,7 +97,7 @@ class Nodes:
         return await self.known()
 
     async def any(self) -> Node:
-        """The broker that will answer soonest; it may have to be waited for until it is ready.
+        """The broker that will response soonest; it may have to be waited for until it is ready.
 
         Of controllers the active one: the others may be behind (Kafka:
         LeastLoadedBrokerOrActiveKController).
@@ -156,7 +156,7 @@ class Nodes:
         """Who coordinates each group or transaction."""
         node = await self.any()
         try:
-            answer: FindCoordinatorResponse = await self._client.request(
+            response: FindCoordinatorResponse = await self._client.request(
                 node,
                 FindCoordinatorRequest(key_type=kind, coordinator_keys=list(keys)),
                 version_min=_MANY_KEYS_VERSION,
@@ -167,34 +167,34 @@ class Nodes:
             each.key: api_error(each.error_code, each.key, each.error_message)
             if each.error_code
             else Node(each.node_id, each.host, each.port)
-            for each in answer.coordinators
+            for each in response.coordinators
         }
         for key in keys:
             if key not in found:
                 found[key] = api_error(
-                    error_codes.COORDINATOR_NOT_AVAILABLE, key, "the answer does not speak of it"
+                    error_codes.COORDINATOR_NOT_AVAILABLE, key, "the response does not speak of it"
                 )
         return found
 
     async def _coordinator(
         self, node: Node, kind: CoordinatorKind, key: str
     ) -> Node | TrionetError:
-        answer: FindCoordinatorResponse = await self._client.request(
+        response: FindCoordinatorResponse = await self._client.request(
             node,
             FindCoordinatorRequest(key=key, key_type=kind),
             version_min=1 if kind else 0,
             version_max=_MANY_KEYS_VERSION - 1,
         )
-        if answer.error_code:
-            return api_error(answer.error_code, key, answer.error_message)
-        return Node(answer.node_id, answer.host, answer.port)
+        if response.error_code:
+            return api_error(response.error_code, key, response.error_message)
+        return Node(response.node_id, response.host, response.port)
 
     async def leaders(
         self, partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, Node | TrionetError]:
         """Who leads each partition."""
         wanted = list(partitions)
-        answer: MetadataResponse = await self._client.request(
+        response: MetadataResponse = await self._client.request(
             await self.any(),
             MetadataRequest(
                 topics=[
@@ -207,9 +207,9 @@ class Nodes:
         )
         nodes = {
             each.node_id: Node(each.node_id, each.host, each.port, each.rack)
-            for each in answer.brokers
+            for each in response.brokers
         }
-        topics = {each.name: each for each in answer.topics}
+        topics = {each.name: each for each in response.topics}
         return {each: _leader(each, topics.get(each.topic), nodes) for each in wanted}
 
 

@@ -166,7 +166,7 @@ class PartitionCalls(AdminCalls):
             )
             version = max(needed[key] for key in keys)
             try:
-                answer: ListOffsetsResponse = await self._calls.client.request(
+                response: ListOffsetsResponse = await self._calls.client.request(
                     node, body, version_min=version
                 )
             except UnsupportedVersionError as error:
@@ -178,7 +178,7 @@ class PartitionCalls(AdminCalls):
                 return {**dict.fromkeys(keys, error), **await ask(node, others)}
             return {
                 TopicPartition(topic.name, each.partition_index): _listed(topic.name, each)
-                for topic in answer.topics
+                for topic in response.topics
                 for each in topic.partitions
             }
 
@@ -205,7 +205,7 @@ class PartitionCalls(AdminCalls):
         async def ask(
             node: Node, keys: Sequence[TopicPartition]
         ) -> dict[TopicPartition, int | TrionetError]:
-            answer: DeleteRecordsResponse = await self._calls.client.request(
+            response: DeleteRecordsResponse = await self._calls.client.request(
                 node,
                 DeleteRecordsRequest(
                     topics=[
@@ -224,7 +224,7 @@ class PartitionCalls(AdminCalls):
                 ),
             )
             found: dict[TopicPartition, int | TrionetError] = {}
-            for topic in answer.topics:
+            for topic in response.topics:
                 for each in topic.partitions:
                     key = TopicPartition(topic.name, each.partition_index)
                     found[key] = failure(each.error_code, str(key)) or each.low_watermark
@@ -254,10 +254,10 @@ class PartitionCalls(AdminCalls):
         election = ElectionType(election)
         wanted = None if partitions is None else by_topic(items(partitions, TopicPartition))
 
-        def elected(answer: ElectLeadersResponse) -> Results[TopicPartition, None]:
-            check(answer.error_code, "the election of leaders")
+        def elected(response: ElectLeadersResponse) -> Results[TopicPartition, None]:
+            check(response.error_code, "the election of leaders")
             results: Results[TopicPartition, None] = Results()
-            for topic in answer.replica_election_results:
+            for topic in response.replica_election_results:
                 for each in topic.partition_result:
                     key = TopicPartition(topic.topic, each.partition_id)
                     results[key] = failure(each.error_code, str(key), each.error_message)
@@ -297,7 +297,7 @@ class PartitionCalls(AdminCalls):
         async def ask(
             node: Node, keys: Sequence[TopicPartition]
         ) -> dict[TopicPartition, TrionetError | None]:
-            answer: AlterPartitionReassignmentsResponse = await self._calls.client.request(
+            response: AlterPartitionReassignmentsResponse = await self._calls.client.request(
                 node,
                 AlterPartitionReassignmentsRequest(
                     timeout_ms=self._calls.timeout_ms,
@@ -313,9 +313,9 @@ class PartitionCalls(AdminCalls):
                     ],
                 ),
             )
-            check(answer.error_code, "the reassignment", answer.error_message)
+            check(response.error_code, "the reassignment", response.error_message)
             found: dict[TopicPartition, TrionetError | None] = {}
-            for topic in answer.responses:
+            for topic in response.responses:
                 for each in topic.partitions:
                     key = TopicPartition(topic.name, each.partition_index)
                     found[key] = failure(each.error_code, str(key), each.error_message)
@@ -336,14 +336,14 @@ class PartitionCalls(AdminCalls):
         """
 
         def listed(
-            answer: ListPartitionReassignmentsResponse,
+            response: ListPartitionReassignmentsResponse,
         ) -> dict[TopicPartition, Reassignment]:
-            check(answer.error_code, "the list of reassignments", answer.error_message)
+            check(response.error_code, "the list of reassignments", response.error_message)
             return {
                 TopicPartition(topic.name, each.partition_index): Reassignment(
                     tuple(each.replicas), tuple(each.adding_replicas), tuple(each.removing_replicas)
                 )
-                for topic in answer.topics
+                for topic in response.topics
                 for each in topic.partitions
             }
 

@@ -113,8 +113,8 @@ class QuorumCalls(AdminCalls):
         Cancellation: it may be added.
         """
 
-        def added(answer: add_raft_voter.AddRaftVoterResponse) -> None:
-            check(answer.error_code, f"node {id}", answer.error_message)
+        def added(response: add_raft_voter.AddRaftVoterResponse) -> None:
+            check(response.error_code, f"node {id}", response.error_message)
 
         body = add_raft_voter.AddRaftVoterRequest(
             cluster_id=cluster_id,
@@ -146,8 +146,8 @@ class QuorumCalls(AdminCalls):
         Cancellation: it may be removed.
         """
 
-        def removed(answer: RemoveRaftVoterResponse) -> None:
-            check(answer.error_code, f"node {id}", answer.error_message)
+        def removed(response: RemoveRaftVoterResponse) -> None:
+            check(response.error_code, f"node {id}", response.error_message)
 
         body = RemoveRaftVoterRequest(
             cluster_id=cluster_id, voter_id=id, voter_directory_id=id_bytes(directory_id)
@@ -155,9 +155,9 @@ class QuorumCalls(AdminCalls):
         await self._calls.ask_controller(body, removed)
 
 
-def _quorum(answer: describe_quorum.DescribeQuorumResponse) -> MetadataQuorum:
-    check(answer.error_code, "the controllers", answer.error_message)
-    partitions = [each for topic in answer.topics for each in topic.partitions]
+def _quorum(response: describe_quorum.DescribeQuorumResponse) -> MetadataQuorum:
+    check(response.error_code, "the controllers", response.error_message)
+    partitions = [each for topic in response.topics for each in topic.partitions]
     if not partitions:
         raise _no_quorum()
     found = partitions[0]
@@ -172,14 +172,14 @@ def _quorum(answer: describe_quorum.DescribeQuorumResponse) -> MetadataQuorum:
             node.node_id: tuple(
                 RaftEndpoint(each.name, each.host, each.port) for each in node.listeners
             )
-            for node in answer.nodes
+            for node in response.nodes
         },
     )
 
 
 def _no_quorum() -> ApiError:
     return api_error(
-        error_codes.UNKNOWN_SERVER_ERROR, "the controllers", "the answer does not speak of them"
+        error_codes.UNKNOWN_SERVER_ERROR, "the controllers", "the response does not speak of them"
     )
 
 

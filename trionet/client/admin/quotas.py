@@ -81,14 +81,14 @@ class QuotaCalls(AdminCalls):
         """
 
         def described(
-            answer: DescribeClientQuotasResponse,
+            response: DescribeClientQuotasResponse,
         ) -> dict[QuotaEntity, dict[str, float]]:
-            check(answer.error_code, "the quotas", answer.error_message)
+            check(response.error_code, "the quotas", response.error_message)
             return {
                 QuotaEntity({part.entity_type: part.entity_name for part in each.entity}): {
                     value.key: value.value for value in each.values
                 }
-                for each in answer.entries or ()
+                for each in response.entries or ()
             }
 
         components = [
@@ -123,14 +123,14 @@ class QuotaCalls(AdminCalls):
         async def ask(
             node: Node, keys: Sequence[QuotaEntity]
         ) -> dict[QuotaEntity, TrionetError | None]:
-            answer: altering.AlterClientQuotasResponse = await self._calls.client.request(
+            response: altering.AlterClientQuotasResponse = await self._calls.client.request(
                 node,
                 altering.AlterClientQuotasRequest(
                     entries=[_entry(key, quotas[key]) for key in keys], validate_only=validate_only
                 ),
             )
             found: dict[QuotaEntity, TrionetError | None] = {}
-            for each in answer.entries:
+            for each in response.entries:
                 key = QuotaEntity({part.entity_type: part.entity_name for part in each.entity})
                 found[key] = failure(each.error_code, str(key), each.error_message)
             return found

@@ -24,7 +24,7 @@ class RequestCalls(AdminCalls):
     async def request(
         self, body: Message, *, broker_id: int | None = None, version_max: int | None = None
     ) -> Any:
-        """Make any request of Kafka's protocol, once, and give its answer as it is.
+        """Make any request of Kafka's protocol, once, and give its response as it is.
 
         Args:
             body: of :mod:`trionet.protocol.messages`.

@@ -99,11 +99,11 @@ class ScramCredentialCalls(AdminCalls):
         wanted = None if users is None else [UserName(name=name) for name in names(users)]
 
         def described(
-            answer: DescribeUserScramCredentialsResponse,
+            response: DescribeUserScramCredentialsResponse,
         ) -> Results[str, dict[ScramMechanism, int]]:
-            check(answer.error_code, "the credentials", answer.error_message)
+            check(response.error_code, "the credentials", response.error_message)
             results: Results[str, dict[ScramMechanism, int]] = Results()
-            for each in answer.results:
+            for each in response.results:
                 error = failure(each.error_code, f"user {each.user}", each.error_message)
                 results[each.user] = error or {
                     ScramMechanism(info.mechanism): info.iterations
@@ -136,7 +136,7 @@ class ScramCredentialCalls(AdminCalls):
 
         async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
             changes = [each for key in keys for each in by_user[key]]
-            answer: AlterUserScramCredentialsResponse = await self._calls.client.request(
+            response: AlterUserScramCredentialsResponse = await self._calls.client.request(
                 node,
                 AlterUserScramCredentialsRequest(
                     deletions=[x for x in changes if isinstance(x, ScramCredentialDeletion)],
@@ -145,7 +145,7 @@ class ScramCredentialCalls(AdminCalls):
             )
             return {
                 each.user: failure(each.error_code, f"user {each.user}", each.error_message)
-                for each in answer.results
+                for each in response.results
             }
 
         return await self._calls.each(by_user, self._calls.at_controller, ask, CONTROLLER_CODES)

@@ -58,18 +58,20 @@ class ShareGroupOffsetCalls(AdminCalls):
         wanted = partitions_by_group(groups)
 
         async def ask(node: Node, keys: Sequence[str]) -> dict[str, ShareOffsets | TrionetError]:
-            answer: describing.DescribeShareGroupOffsetsResponse = await self._calls.client.request(
-                node,
-                describing.DescribeShareGroupOffsetsRequest(
-                    groups=[_asked(key, wanted[key]) for key in keys]
-                ),
+            response: describing.DescribeShareGroupOffsetsResponse = (
+                await self._calls.client.request(
+                    node,
+                    describing.DescribeShareGroupOffsetsRequest(
+                        groups=[_asked(key, wanted[key]) for key in keys]
+                    ),
+                )
             )
             return {
                 each.group_id: failure(
                     each.error_code, f"group {each.group_id}", each.error_message
                 )
                 or _offsets(each)
-                for each in answer.groups
+                for each in response.groups
             }
 
         return await self._calls.each(wanted, self._calls.at_groups, ask, COORDINATOR_CODES)
@@ -97,7 +99,7 @@ class ShareGroupOffsetCalls(AdminCalls):
         async def ask(
             node: Node, keys: Sequence[TopicPartition]
         ) -> dict[TopicPartition, TrionetError | None]:
-            answer: altering.AlterShareGroupOffsetsResponse = await self._calls.client.request(
+            response: altering.AlterShareGroupOffsetsResponse = await self._calls.client.request(
                 node,
                 altering.AlterShareGroupOffsetsRequest(
                     group_id=group,
@@ -116,9 +118,9 @@ class ShareGroupOffsetCalls(AdminCalls):
                     ],
                 ),
             )
-            check(answer.error_code, f"group {group}", answer.error_message)
+            check(response.error_code, f"group {group}", response.error_message)
             found: dict[TopicPartition, TrionetError | None] = {}
-            for topic in answer.responses:
+            for topic in response.responses:
                 for each in topic.partitions:
                     key = TopicPartition(topic.topic_name, each.partition_index)
                     found[key] = failure(each.error_code, str(key), each.error_message)
@@ -147,7 +149,7 @@ class ShareGroupOffsetCalls(AdminCalls):
         """
 
         async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
-            answer: deleting.DeleteShareGroupOffsetsResponse = await self._calls.client.request(
+            response: deleting.DeleteShareGroupOffsetsResponse = await self._calls.client.request(
                 node,
                 deleting.DeleteShareGroupOffsetsRequest(
                     group_id=group,
@@ -156,12 +158,12 @@ class ShareGroupOffsetCalls(AdminCalls):
                     ],
                 ),
             )
-            check(answer.error_code, f"group {group}", answer.error_message)
+            check(response.error_code, f"group {group}", response.error_message)
             return {
                 each.topic_name: failure(
                     each.error_code, f"topic {each.topic_name}", each.error_message
                 )
-                for each in answer.responses
+                for each in response.responses
             }
 
         place: Place[str] = self._calls.at_group(group)

@@ -34,7 +34,7 @@ from .given import names
 from .results import Results
 
 PARTITIONS_PER_ANSWER: Final = 2000
-"""How many partitions an answer may describe (Kafka: DescribeTopicsOptions)."""
+"""How many partitions a response may describe (Kafka: DescribeTopicsOptions)."""
 
 _WITH_OPERATIONS_VERSION: Final = 8  # KIP-430
 _WITH_IDS_VERSION: Final = 10  # KIP-516
@@ -138,7 +138,7 @@ class TopicDescriptionCalls(AdminCalls):
         left = sorted(keys)
         await trio.lowlevel.checkpoint()
         while left:
-            answer: DescribeTopicPartitionsResponse = await self._calls.client.request(
+            response: DescribeTopicPartitionsResponse = await self._calls.client.request(
                 node,
                 DescribeTopicPartitionsRequest(
                     topics=[TopicRequest(name=name) for name in left],
@@ -146,12 +146,12 @@ class TopicDescriptionCalls(AdminCalls):
                     cursor=cursor,
                 ),
             )
-            for topic in answer.topics:
+            for topic in response.topics:
                 _add(found, topic, include_operations)
-            following = answer.next_cursor
+            following = response.next_cursor
             if following is None:
                 break
-            # A topic that began in this answer may go on in the next one.
+            # A topic that began in this response may go on in the next one.
             left = [name for name in left if name >= following.topic_name]
             cursor = RequestCursor(
                 topic_name=following.topic_name, partition_index=following.partition_index
@@ -165,7 +165,7 @@ class TopicDescriptionCalls(AdminCalls):
         version_min: int,
         include_operations: bool,
     ) -> dict[str, TopicDescription | TrionetError]:
-        answer: MetadataResponse = await self._calls.client.request(
+        response: MetadataResponse = await self._calls.client.request(
             node,
             MetadataRequest(
                 topics=topics,
@@ -176,7 +176,7 @@ class TopicDescriptionCalls(AdminCalls):
         )
         return {
             each.name or uuid_text(each.topic_id): _described(each, include_operations)
-            for each in answer.topics
+            for each in response.topics
         }
 
 

@@ -130,7 +130,7 @@ class TopicCalls(AdminCalls):
 
         Returns:
             By name, the topic or why it was not made, such as TOPIC_ALREADY_EXISTS: also if an
-            attempt whose answer was lost has made it.
+            attempt whose response was lost has made it.
 
         Raises:
             TrionetError: the request as a whole failed.
@@ -146,7 +146,7 @@ class TopicCalls(AdminCalls):
             wanted[topic.name] = topic
 
         async def ask(node: Node, keys: Sequence[str]) -> dict[str, CreatedTopic | TrionetError]:
-            answer: CreateTopicsResponse = await self._calls.client.request(
+            response: CreateTopicsResponse = await self._calls.client.request(
                 node,
                 CreateTopicsRequest(
                     topics=[_creatable(wanted[key]) for key in keys],
@@ -155,7 +155,7 @@ class TopicCalls(AdminCalls):
                 ),
                 version_min=_WITH_DEFAULTS_VERSION,
             )
-            return {each.name: _created(each) for each in answer.topics}
+            return {each.name: _created(each) for each in response.topics}
 
         return await self._calls.each(wanted, self._calls.at_controller, ask, _RETRIED)
 
@@ -190,13 +190,13 @@ class TopicCalls(AdminCalls):
                 body = DeleteTopicsRequest(
                     topics=[states[key] for key in keys], timeout_ms=timeout_ms
                 )
-                answer: DeleteTopicsResponse = await request(
+                response: DeleteTopicsResponse = await request(
                     node, body, version_min=_WITH_IDS_VERSION
                 )
             else:
                 body = DeleteTopicsRequest(topic_names=list(keys), timeout_ms=timeout_ms)
-                answer = await request(node, body, version_max=_WITH_IDS_VERSION - 1)
-            return _deleted(keys, answer.responses)
+                response = await request(node, body, version_max=_WITH_IDS_VERSION - 1)
+            return _deleted(keys, response.responses)
 
         return await self._calls.each(states, self._calls.at_controller, ask, _RETRIED)
 
@@ -220,7 +220,7 @@ class TopicCalls(AdminCalls):
         topics = mapping(topics, str, int, NewPartitions)
 
         async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
-            answer: CreatePartitionsResponse = await self._calls.client.request(
+            response: CreatePartitionsResponse = await self._calls.client.request(
                 node,
                 CreatePartitionsRequest(
                     topics=[_larger(key, topics[key]) for key in keys],
@@ -230,7 +230,7 @@ class TopicCalls(AdminCalls):
             )
             return {
                 each.name: failure(each.error_code, f"topic {each.name}", each.error_message)
-                for each in answer.results
+                for each in response.results
             }
 
         return await self._calls.each(topics, self._calls.at_controller, ask, _RETRIED)
@@ -245,10 +245,10 @@ class TopicCalls(AdminCalls):
             TrionetError: the request failed.
         """
 
-        def listed(answer: MetadataResponse) -> dict[str, TopicListing]:
+        def listed(response: MetadataResponse) -> dict[str, TopicListing]:
             return {
                 each.name: TopicListing(each.name, uuid_text(each.topic_id), each.is_internal)
-                for each in answer.topics
+                for each in response.topics
                 if each.name is not None and (internal or not each.is_internal)
             }
 
@@ -287,7 +287,7 @@ def _created(result: CreatableTopicResult) -> CreatedTopic | TrionetError:
 def _deleted(
     keys: Iterable[str], results: Iterable[DeletableTopicResult]
 ) -> dict[str, TrionetError | None]:
-    """By the names and ids that were asked for; an answer may tell both."""
+    """By the names and ids that were asked for; a response may tell both."""
     wanted = set(keys)
     found: dict[str, TrionetError | None] = {}
     for each in results:

@@ -126,17 +126,19 @@ class TransactionCalls(AdminCalls):
         async def ask(
             node: Node, keys: Sequence[TopicPartition]
         ) -> dict[TopicPartition, list[ProducerState] | TrionetError]:
-            answer: describe_producers.DescribeProducersResponse = await self._calls.client.request(
-                node,
-                describe_producers.DescribeProducersRequest(
-                    topics=[
-                        describe_producers.TopicRequest(name=topic, partition_indexes=numbers)
-                        for topic, numbers in by_topic(keys).items()
-                    ]
-                ),
+            response: describe_producers.DescribeProducersResponse = (
+                await self._calls.client.request(
+                    node,
+                    describe_producers.DescribeProducersRequest(
+                        topics=[
+                            describe_producers.TopicRequest(name=topic, partition_indexes=numbers)
+                            for topic, numbers in by_topic(keys).items()
+                        ]
+                    ),
+                )
             )
             found: dict[TopicPartition, list[ProducerState] | TrionetError] = {}
-            for topic in answer.topics:
+            for topic in response.topics:
                 for each in topic.partitions:
                     key = TopicPartition(topic.name, each.partition_index)
                     error = failure(each.error_code, str(key), each.error_message)
@@ -180,21 +182,21 @@ class TransactionCalls(AdminCalls):
         async def ask(
             node: Node, keys: Sequence[int]
         ) -> dict[int, dict[str, TransactionListing] | TrionetError]:
-            answer: list_transactions.ListTransactionsResponse = await self._calls.client.request(
+            response: list_transactions.ListTransactionsResponse = await self._calls.client.request(
                 node, body, version_min=version_min
             )
-            check(answer.error_code, f"the transactions of {node}")
-            if answer.unknown_state_filters:
+            check(response.error_code, f"the transactions of {node}")
+            if response.unknown_state_filters:
                 raise api_error(
                     error_codes.INVALID_REQUEST,
                     "the states of transactions",
-                    f"there is no {', '.join(answer.unknown_state_filters)}",
+                    f"there is no {', '.join(response.unknown_state_filters)}",
                 )
             found: dict[str, TransactionListing] = {
                 each.transactional_id: TransactionListing(
                     each.transactional_id, each.producer_id, each.transaction_state
                 )
-                for each in answer.transaction_states
+                for each in response.transaction_states
             }
             return dict.fromkeys(keys, found)
 
@@ -221,14 +223,15 @@ class TransactionCalls(AdminCalls):
         async def ask(
             node: Node, keys: Sequence[str]
         ) -> dict[str, TransactionDescription | TrionetError]:
-            answer: describe_transactions.DescribeTransactionsResponse = (
+            response: describe_transactions.DescribeTransactionsResponse = (
                 await self._calls.client.request(
                     node,
                     describe_transactions.DescribeTransactionsRequest(transactional_ids=list(keys)),
                 )
             )
             return {
-                each.transactional_id: _described(each, node) for each in answer.transaction_states
+                each.transactional_id: _described(each, node)
+                for each in response.transaction_states
             }
 
         return await self._calls.each(
@@ -273,14 +276,14 @@ class TransactionCalls(AdminCalls):
                 ],
                 coordinator_epoch=coordinator_epoch,
             )
-            answer: WriteTxnMarkersResponse = await self._calls.client.request(
+            response: WriteTxnMarkersResponse = await self._calls.client.request(
                 node, WriteTxnMarkersRequest(markers=[marker])
             )
             return {
                 TopicPartition(topic.name, each.partition_index): failure(
                     each.error_code, str(partition)
                 )
-                for told in answer.markers
+                for told in response.markers
                 for topic in told.topics
                 for each in topic.partitions
             }
@@ -309,14 +312,14 @@ class TransactionCalls(AdminCalls):
 
         async def ask(node: Node, keys: Sequence[str]) -> dict[str, FencedProducer | TrionetError]:
             [key] = keys  # InitProducerId has one
-            answer: InitProducerIdResponse = await self._calls.client.request(
+            response: InitProducerIdResponse = await self._calls.client.request(
                 node,
                 InitProducerIdRequest(
                     transactional_id=key, transaction_timeout_ms=_FENCING_TIMEOUT_MS
                 ),
             )
-            fenced = FencedProducer(answer.producer_id, answer.producer_epoch)
-            return {key: failure(answer.error_code, key) or fenced}
+            fenced = FencedProducer(response.producer_id, response.producer_epoch)
+            return {key: failure(response.error_code, key) or fenced}
 
         return await self._calls.each(
             names(transactional_ids),

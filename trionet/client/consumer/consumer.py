@@ -478,7 +478,7 @@ class Consumer:
         topics = self._subscriptions.metadata_topics
         if topics is not None:
             topics |= frozenset(self._questions.topics)
-        self._client.metadata.want(topics)
+        self._client.metadata.set_topics(topics)
         self._client.wakeup()
         self._news.unpark_all()  # what is resumed may be there already
 

@@ -147,7 +147,7 @@ class OffsetQuestions:
     def _want(self) -> None:
         metadata = self._client.metadata
         if metadata.topics is not None:
-            metadata.want(metadata.topics | frozenset(self.topics))
+            metadata.set_topics(metadata.topics | frozenset(self.topics))
             self._client.wakeup()
 
     async def _until_known(self, topics: set[str]) -> None:

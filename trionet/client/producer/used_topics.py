@@ -30,7 +30,7 @@ class UsedTopics:
         is_new = topic not in self._used_at
         self._used_at[topic] = now
         if is_new:
-            self._metadata.want(frozenset(self._used_at))
+            self._metadata.set_topics(frozenset(self._used_at))
 
     def use_without_leader(self, topics: Iterable[str], now: float) -> None:
         """There is something to send, and nobody is known to send it to."""
@@ -48,4 +48,4 @@ class UsedTopics:
         if idle:
             for topic in idle:
                 del self._used_at[topic]
-            self._metadata.want(frozenset(self._used_at))
+            self._metadata.set_topics(frozenset(self._used_at))

@@ -59,7 +59,7 @@ async def test_a_pattern_takes_kafkas_own_topics_only_if_asked_to(
     async with node.listening(), open_kafka_client(node.address, network=network) as client:
         assignment = GroupAssignment(settings.assignors, None)
         leader = GroupLeader(client, subscription, ClassicMember(settings), assignment, settings)
-        client.metadata.want(None)
+        client.metadata.set_topics(None)
         while not client.metadata.updates:
             await client.poll()
         await leader.until_topics_known()

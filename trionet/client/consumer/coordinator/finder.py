@@ -18,7 +18,7 @@ from ....protocol.request_keys import api_key_of
 from ....protocol.wire import Message
 from ...any_node import until_any_ready
 from ...api_errors import api_error, is_retriable
-from ...awaited_answer import AwaitedAnswer
+from ...awaited_answer import PendingResponse
 from ...kafka_client import KafkaClient
 from ...node import COORDINATOR_ID_BASE, Node
 from .settings import GroupSettings
@@ -136,7 +136,7 @@ class CoordinatorFinder:
         versions = client.versions(node)
         assert versions is not None
         version = versions.codec(api_key_of(request()), version_max=version_max).version
-        answer = AwaitedAnswer()
+        answer = PendingResponse()
         client.send(node, body(version), answer, version_max=version, seconds_max=seconds_max)
         return await answer.wait()
 
