@@ -120,7 +120,7 @@ def test_a_file_may_be_for_all_clients_and_for_librdkafka(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["-X", "acks=1"], r"-X: acks: no key of admin clients, but of producers"),
+        (["-X", "acks=1"], r"-X: acks is a setting of producers, not of admin clients"),
         (["-X", "retriess=1"], r"-X: retriess: unknown key; the nearest known one is retries"),
         (["-X", "retries=x"], r"-X: retries = 'x' is not allowed; allowed: an integer"),
         (["-X", "retries"], r"-X retries: must have the form KEY=VALUE"),

@@ -193,7 +193,7 @@ def test_brokers_that_describe_nothing_for_long_are_given_up() -> None:
     """KIP-1102"""
     known = metadata(MetadataTimes(rebootstrap_seconds=60.0))
     known.update(answer({0: (1, 5)}), 0.0)
-    known.asking_since(10.0)
+    known.attempt_started(10.0)
     known.failed(40.0)
     assert not known.needs_rebootstrap(70.0)
     assert known.needs_rebootstrap(70.1)

@@ -67,7 +67,7 @@ async def test_nothing_can_be_sent_to_a_node_that_is_not_ready(
 ) -> None:
     """N1."""
     async with open_network_client(node.address, network=network) as client:
-        with pytest.raises(LocalProtocolError, match="not ready for a request; ask ready"):
+        with pytest.raises(LocalProtocolError, match="not ready for a request; call ready"):
             client.send(NODE, HEARTBEAT)
         await become_ready(client)
         with pytest.raises(ValueError, match="HeartbeatResponse is no request"):
@@ -247,7 +247,7 @@ async def test_answer_to_another_request_ends_the_connection(
         [outcome] = await outcomes(client)
 
         assert isinstance(outcome.error, WireFormatError)
-        assert f"request 12345, where {correlation_id} is the next" in str(outcome.error)
+        assert f"request 12345, expected {correlation_id}" in str(outcome.error)
         assert client.connection_failed(NODE)
         await become_ready(client)
 
@@ -266,7 +266,7 @@ async def test_answer_to_nothing_ends_the_connection(
         await node.last("Heartbeat").stream.send_all(b"\0\0\0\4abcd")
         await poll_until(client, lambda: client.connection_failed(NODE))
 
-    assert "10.0.0.1:9092 (node 1) is closed: it sent an answer to nothing" in caplog.text
+    assert "closing the connection to 10.0.0.1:9092 (node 1): received a response without a request" in caplog.text
 
 
 async def test_answer_that_does_not_decode_ends_the_connection(
@@ -306,7 +306,7 @@ async def test_second_task_may_not_poll(
         nursery.start_soon(client.run)
         await trio.testing.wait_all_tasks_blocked()
 
-        with pytest.raises(trio.BusyResourceError, match="another task polls"):
+        with pytest.raises(trio.BusyResourceError, match="another task is polling"):
             await client.poll()
         nursery.cancel_scope.cancel()
 

@@ -196,7 +196,7 @@ async def test_a_token_lets_in(kafka: Kafka) -> None:
 async def test_a_mechanism_that_is_not_enabled_and_a_listener_without_sasl(kafka: Kafka) -> None:
     found = await refusal(kafka.clear, by_password())
 
-    assert "the broker's listener is not one for SASL" in found
+    assert "the broker's listener does not use SASL" in found
 
 
 @pytest.mark.parametrize(

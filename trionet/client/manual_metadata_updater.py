@@ -14,7 +14,7 @@ import attrs
 from ..errors import TrionetError
 from ..net.network import SYSTEM
 from .metadata import Metadata, MetadataTimes
-from .metadata_updater import Requester, MetadataUpdater
+from .metadata_updater import MetadataUpdater, Requester
 from .node import Node
 
 

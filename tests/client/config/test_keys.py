@@ -134,13 +134,13 @@ def _literals(hint: object) -> tuple[object, ...]:
         ("quality", "quality: unknown key"),
         (
             "queue.buffering.max.ms",
-            "queue.buffering.max.ms: librdkafka's name; Kafka's is linger.ms",
+            "queue.buffering.max.ms is librdkafka's name; use Kafka's: linger.ms",
         ),
-        ("group.id", "group.id: no key of producers, but of consumers; leave it out"),
+        ("group.id", "group.id is a setting of consumers, not of producers; leave it out"),
         (
             "default.api.timeout.ms",
             (
-                "default.api.timeout.ms: no key of producers, but of consumers and admin clients;"
+                "default.api.timeout.ms is a setting of consumers and admin clients, not of producers;"
                 " leave it out"
             ),
         ),

@@ -185,6 +185,6 @@ async def test_settings_that_cannot_be_used_are_told_at_once(
 
 async def test_there_is_no_tls_in_memory() -> None:
     settings = ClientSettings(security=SecuritySettings(protocol=SecurityProtocol.SSL))
-    with pytest.raises(ConfigError, match="no TLS on a network in memory"):
+    with pytest.raises(ConfigError, match="an in-memory network does not support TLS"):
         async with open_network_client("10.0.0.1:1", settings, network=MemoryNetwork()):
             raise AssertionError("it was opened")

@@ -52,7 +52,7 @@ class ClientKeys:
             raise ConfigError(
                 f"{key} is a setting of {' and '.join(of)}, not of {self.client}s; leave it out"
             )
-        raise ConfigError(f"{key}: unknown setting{nearest(key, self.applied)}")
+        raise ConfigError(f"{key}: unknown key{nearest(key, self.applied)}")
 
     def has(self, key: str) -> bool:
         return key in self.applied or key in self.without_effect or key in self.unsupported
