@@ -78,8 +78,8 @@ class ConfigError(TrionetError, ValueError):
 # Kafka's retriable error codes, which are protocol.error_codes.RETRIABLE. Repeated as numbers, since
 # this module imports nothing: the errors have to load before the protocol does.
 _RETRIABLE_CODES = frozenset(
-    (2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78, 80, 83, 84, 88)
-    + (89, 100, 103, 106, 122, 123, 133)
+    {2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78, 80, 83, 84}
+    | {88, 89, 100, 103, 106, 122, 123, 133}
 )
 
 # Kafka's protocol limits strings; the error about a large request may quote much of it.

@@ -266,7 +266,10 @@ async def test_answer_to_nothing_ends_the_connection(
         await node.last("Heartbeat").stream.send_all(b"\0\0\0\4abcd")
         await poll_until(client, lambda: client.connection_failed(NODE))
 
-    assert "closing the connection to 10.0.0.1:9092 (node 1): received a response without a request" in caplog.text
+    assert (
+        "closing the connection to 10.0.0.1:9092 (node 1): received a response without a request"
+        in caplog.text
+    )
 
 
 async def test_answer_that_does_not_decode_ends_the_connection(

@@ -186,7 +186,7 @@ class Telemetry:
         body = GetTelemetrySubscriptionsRequest(client_instance_id=known)
         response = await self._request(client, api_keys.GET_TELEMETRY_SUBSCRIPTIONS, body)
         if response.error_code:
-            return self._refused(response.error_code)
+            return self._rejected(response.error_code)
         found = Subscription.of(response)
         self.client_instance_id = bytes(response.client_instance_id)
         if found.is_delta != self._is_delta:
@@ -206,10 +206,10 @@ class Telemetry:
             return subscription.interval_seconds
         response = await self._request(client, api_keys.PUSH_TELEMETRY, body)
         if response.error_code:
-            return self._refused(response.error_code)
+            return self._rejected(response.error_code)
         return subscription.interval_seconds
 
-    def _refused(self, error_code: int) -> float:
+    def _rejected(self, error_code: int) -> float:
         self._subscription = None
         seconds = retry_seconds(error_code, self._interval_seconds)
         name = error_codes.name_of(error_code)

@@ -129,7 +129,9 @@ def test_what_has_no_meaning_here_is_listed_in_the_log(caplog: pytest.LogCapture
 
     config.report()
 
-    assert ["settings without effect for this producer: key.serializer, ssl.provider"] == caplog.messages
+    assert [
+        "settings without effect for this producer: key.serializer, ssl.provider"
+    ] == caplog.messages
 
 
 def test_nothing_is_said_of_what_has_an_effect(caplog: pytest.LogCaptureFixture) -> None:

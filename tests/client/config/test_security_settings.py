@@ -230,15 +230,27 @@ def test_secret_that_is_sent_in_the_clear_is_told_in_the_log(
         ({}, "sasl.mechanism must be set, since Kafka's default GSSAPI is not supported"),
         ({"sasl.mechanism": "PLAIN"}, "requires a user name and a password"),
         ({"sasl.mechanism": "OAUTHBEARER"}, "requires either a function that returns tokens"),
-        ({**_TOKENS, "sasl.mechanism": "PLAIN"}, "cannot be used with sasl.mechanism = PLAIN; allowed: OAUTHBEARER"),
+        (
+            {**_TOKENS, "sasl.mechanism": "PLAIN"},
+            "cannot be used with sasl.mechanism = PLAIN; allowed: OAUTHBEARER",
+        ),
         ({**_TOKENS, _SECRET: None}, f"requires {_ID} and {_SECRET}"),
         ({**_TOKENS, _URL: None}, f"requires {_URL}"),
         ({**_TOKENS, _URL: "ftp://a/b"}, "allowed: https://HOST/PATH"),
         ({**_TOKENS, _URL: "https://a:x/b"}, "allowed: https://HOST/PATH"),
-        ({**_TOKENS, _URL: "https://me:sesame@a/b"}, f"{_URL} must not contain credentials; set {_ID}"),
+        (
+            {**_TOKENS, _URL: "https://me:sesame@a/b"},
+            f"{_URL} must not contain credentials; set {_ID}",
+        ),
         ({**_TOKENS, _URL: "https://a/b c"}, "allowed: https://HOST/PATH"),
-        ({**_TOKENS, "sasl.jaas.config": _TOKEN_JAAS}, "clientId of sasl.jaas.config cannot both be set"),
-        ({**_PLAIN, "sasl.jaas.config": "x"}, "cannot be combined with sasl.username or sasl.password"),
+        (
+            {**_TOKENS, "sasl.jaas.config": _TOKEN_JAAS},
+            "clientId of sasl.jaas.config cannot both be set",
+        ),
+        (
+            {**_PLAIN, "sasl.jaas.config": "x"},
+            "cannot be combined with sasl.username or sasl.password",
+        ),
         (
             {"sasl.mechanism": "PLAIN", "sasl.jaas.config": "org.example.Mine required;"},
             "unsupported login module org.example.Mine",

@@ -14,7 +14,10 @@ from trionet.net.endpoint import SecurityProtocol
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ({"mechanism": "GSSAPI"}, "unsupported sasl.mechanism = 'GSSAPI'; allowed: PLAIN, SCRAM-SHA-256"),
+        (
+            {"mechanism": "GSSAPI"},
+            "unsupported sasl.mechanism = 'GSSAPI'; allowed: PLAIN, SCRAM-SHA-256",
+        ),
         ({"mechanism": "PLAIN", "user_name": "alice"}, "requires a user name and a password"),
         ({"mechanism": "SCRAM-SHA-512", "password": "x"}, "requires a user name and a password"),
         ({"mechanism": "OAUTHBEARER"}, "requires either a function that returns tokens"),

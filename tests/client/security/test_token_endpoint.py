@@ -125,9 +125,9 @@ async def test_what_may_pass_is_tried_again_for_a_while() -> None:
         assert "opaque" == (await fetch_token(patient, SYSTEM)).value
         assert 3 == len(seen)
     async with server(busy) as (endpoint, _):
-        with pytest.raises(DisconnectedError, match="could not get a token from .*: status 503"):
+        with pytest.raises(DisconnectedError, match="could not get a token"):
             await fetch_token(endpoint, SYSTEM)
-    with pytest.raises(DisconnectedError, match="could not be asked"):
+    with pytest.raises(DisconnectedError, match="could not get a token"):
         await fetch_token(endpoint, SYSTEM)  # nobody listens any more
 
 

@@ -1,7 +1,7 @@
-"""Administrating a cluster: topics, groups, settings, access and the rest.
+"""The admin client: topics, groups, configurations, access control and more.
 
-A name is loaded when it is first used (PEP 562): who asks for groups alone need not wait for all
-that is known of access and transactions.
+Names are loaded when they are first used (PEP 562), so that a command that only needs groups does
+not load everything else.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ __all__ = [
     "open_admin",
 ]
 
-#: The module that each name comes from.
+#: The module that defines each name.
 _HOMES: Final = {
     "HIGH_WATERMARK": "partitions",
     "AclBinding": "acls",
@@ -181,7 +181,7 @@ _HOMES: Final = {
     "open_admin": "opening",
 }
 
-if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one
+if not TYPE_CHECKING:  # a type checker would accept every misspelt name
 
     def __getattr__(name: str) -> object:
         if name not in _HOMES:

@@ -1,4 +1,4 @@
-"""What an access control entry allows or denies."""
+"""The operations of access control lists."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from .wire_enum import WireEnum
 
 
 class AclOperation(WireEnum):
-    """What may be done with a resource, by Kafka's numbers."""
+    """An operation on a resource, with Kafka's numbers."""
 
     UNKNOWN = 0
     ANY = 1

@@ -1,4 +1,4 @@
-"""What a program may administrate: all calls under one roof (Kafka: Admin)."""
+"""The admin client (Kafka: Admin)."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ class Admin(
     ClusterCalls,
     RequestCalls,
 ):
-    """An admin client, made by :func:`.opening.open_admin`.
+    """An admin client, opened by :func:`.opening.open_admin`.
 
-    Any number of tasks may call it at the same time. A call ends within ``default.api.timeout.ms``;
-    until then it asks again what may go better the next time. A call about several items gives
-    :class:`.Results`; it raises only what is wrong with all of them.
+    Any number of tasks may use it at the same time. A call retries until it succeeds or
+    ``default.api.timeout.ms`` has passed. A call about several items returns :class:`.Results`, with
+    a value or error for each item; it raises only errors that concern all of them.
 
-    A cancelled call may have been carried out, or not.
+    A cancelled call may have been carried out.
     """
 
     def connection_problem(self) -> str:
-        """Why the cluster, or a broker of it, cannot be reached; empty if nothing is known of it.
+        """Why the cluster, or one of its brokers, cannot be reached; empty if that is not known.
 
-        For after a ``trio.move_on_after`` of your own; a :class:`.CallTimedOutError` has it in its
-        text.
+        Useful after a ``trio.move_on_after`` of your own; the message of a
+        :class:`.CallTimedOutError` includes it.
         """
         return self._calls.client.connection_problem()
 
     def statistics(self) -> ClientStatistics:
-        """What this client did and holds at the moment, by Kafka's names."""
+        """Return the client's current metrics by Kafka's names."""
         return self._calls.client.statistics()

@@ -1,4 +1,4 @@
-"""The cluster as a whole."""
+"""The cluster, its brokers and controllers."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class ClusterDescription:
     """A cluster.
 
     Attributes:
-        id: its id; None where the broker does not tell.
-        controller: the broker that is asked to change something; None if none is known.
-        brokers: by id.
-        fenced: the ids of those that may not lead, if they were asked for.
-        operations: what the caller may do with the cluster; None if that was not asked for.
+        id: the cluster id; None if the broker does not report it.
+        controller: the controller, or the broker that forwards to it; None if not known.
+        brokers: the brokers by id.
+        fenced: the ids of fenced brokers, if requested.
+        operations: the operations permitted to the caller; None if not requested.
     """
 
     id: str | None
@@ -38,16 +38,16 @@ class ClusterDescription:
 
 
 class ClusterCalls(AdminCalls):
-    """Calls about the cluster as a whole."""
+    """Calls for the cluster as a whole."""
 
     async def describe_cluster(
         self, *, include_operations: bool = False, include_fenced: bool = False
     ) -> ClusterDescription:
-        """Describe the cluster; with ``bootstrap.controllers`` its controllers.
+        """Describe the cluster, or with ``bootstrap.controllers`` its controllers.
 
         Args:
-            include_operations: tell, too, what the caller may do with it.
-            include_fenced: tell, too, of brokers that may not lead (KIP-1073).
+            include_operations: whether to include the operations permitted to the caller.
+            include_fenced: whether to include fenced brokers (KIP-1073).
 
         Raises:
             TrionetError: the request failed.
@@ -75,14 +75,14 @@ class ClusterCalls(AdminCalls):
         )
         version_min = 2 if include_fenced else 1 if of_controllers else 0
         try:
-            return await self._calls.ask_any(body, described, version_min=version_min)
+            return await self._calls.call_any(body, described, version_min=version_min)
         except UnsupportedVersionError:
             if include_fenced or of_controllers:
                 raise
         return await self._describe_by_metadata(include_operations)
 
     async def _describe_by_metadata(self, include_operations: bool) -> ClusterDescription:
-        """As brokers before Kafka 2.8 tell it (KIP-700)."""
+        """Describe the cluster with brokers before Kafka 2.8 (KIP-700)."""
 
         def described(response: MetadataResponse) -> ClusterDescription:
             brokers = {
@@ -98,19 +98,19 @@ class ClusterCalls(AdminCalls):
             )
 
         body = MetadataRequest(topics=[], include_cluster_authorized_operations=include_operations)
-        return await self._calls.ask_any(
+        return await self._calls.call_any(
             body, described, version_min=8 if include_operations else 1
         )
 
     async def unregister_broker(self, broker_id: int) -> None:
-        """Make the cluster forget a broker that is gone for good.
+        """Remove a broker that is permanently gone from the cluster's metadata.
 
         Raises:
-            ApiError: BROKER_ID_NOT_REGISTERED, or another reason.
+            ApiError: such as BROKER_ID_NOT_REGISTERED.
             TrionetError: the request failed.
         """
 
         def done(response: UnregisterBrokerResponse) -> None:
             check(response.error_code, f"broker {broker_id}", response.error_message)
 
-        await self._calls.ask_controller(UnregisterBrokerRequest(broker_id=broker_id), done)
+        await self._calls.call_controller(UnregisterBrokerRequest(broker_id=broker_id), done)

@@ -1,4 +1,4 @@
-"""From Kafka's keys to the settings of an admin client."""
+"""Build an admin client's settings from Kafka's keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .settings import AdminSettings
 logger = logging.getLogger("trionet.client")
 
 _IN_FLIGHT_MAX: Final = 1_000_000
-"""Calls do not wait for one another: KafkaAdminClient knows no limit either."""
+"""Calls do not wait for each other; KafkaAdminClient has no limit either."""
 
 
 def admin_settings(
@@ -23,17 +23,16 @@ def admin_settings(
     keywords: Mapping[str, object],
     token_provider: TokenProvider | None = None,
 ) -> AdminSettings:
-    """Check settings as a whole.
+    """Build and check an admin client's settings.
 
     Args:
-        config: see :func:`.read_config`; or settings that are made already, which are all.
+        config: see :func:`.read_config`; or a settings object, which is returned as it is.
         keywords: see :func:`.read_config`.
-        token_provider: gives the tokens of OAUTHBEARER.
+        token_provider: returns the tokens of OAUTHBEARER.
 
     Raises:
-        TypeError: there is more than settings that are made already.
-        ConfigError: a key is unknown, a value is not allowed, or values do not fit each other; says
-            which are.
+        TypeError: a settings object is combined with other settings.
+        ConfigError: a key is unknown, a value is not allowed, or values are inconsistent.
     """
     if isinstance(config, AdminSettings):
         check_nothing_beside(keywords, token_provider)
@@ -51,7 +50,7 @@ def admin_settings(
 
 
 def _api_seconds(config: ClientConfig) -> float:
-    """Whoever only lets a request take longer lets a call take as long.
+    """The timeout of a call, raised to ``request.timeout.ms`` if only that was set.
 
     (Kafka: KafkaAdminClient.configureDefaultApiTimeoutMs.)
     """
@@ -59,5 +58,7 @@ def _api_seconds(config: ClientConfig) -> float:
     call, request = config.seconds(key), config.seconds("request.timeout.ms")
     if key in config.given or call >= request:
         return call
-    logger.warning("request.timeout.ms is more than %s, which is not set: taken for both", key)
+    logger.warning(
+        "request.timeout.ms is larger than %s, which is not set; it is used for both", key
+    )
     return request

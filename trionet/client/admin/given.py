@@ -1,4 +1,4 @@
-"""What a caller gave: of the right kinds, or an error that says which these are."""
+"""Check the types of callers' arguments."""
 
 from __future__ import annotations
 
@@ -10,47 +10,45 @@ V = TypeVar("V")
 T = TypeVar("T")
 
 
-def items(given: Iterable[T], *kinds: type) -> list[T]:
-    """The items that a caller gave.
+def items(value: Iterable[T], *kinds: type) -> list[T]:
+    """Return the items of an iterable argument.
 
     Raises:
-        TypeError: it is one text, which would be taken for its letters, or no iterable; or an item
-            is of another kind.
+        TypeError: the argument is not an iterable, or it is a string, whose letters would be taken
+            for the items; or an item has another type.
     """
-    if isinstance(given, str):
-        raise TypeError(f"several names are wanted, such as [{given!r}], not one text")
-    if not isinstance(given, Iterable):
-        raise TypeError(f"several of {_names(kinds)} are wanted, such as a list, not {given!r}")
-    found = list(given)
+    if isinstance(value, str):
+        raise TypeError(f"expected an iterable such as [{value!r}], not a single str")
+    if not isinstance(value, Iterable):
+        raise TypeError(f"expected an iterable of {_names(kinds)}, such as a list, not {value!r}")
+    found = list(value)
     for each in found:
         _check(each, kinds)
     return found
 
 
-def mapping(given: Mapping[K, V], key: type, *kinds: type) -> dict[K, V]:
-    """Keys and values that a caller gave; None among the kinds is None itself.
+def mapping(value: Mapping[K, V], key: type, *kinds: type) -> dict[K, V]:
+    """Return a mapping argument as a dict; ``type(None)`` among the kinds allows None as a value.
 
     Raises:
-        TypeError: it is no mapping, or something in it is of another kind.
+        TypeError: the argument is not a mapping, or a key or value has another type.
     """
-    if not isinstance(given, Mapping):
-        raise TypeError(
-            f"a mapping of {_names((key,))} to {_names(kinds)} is wanted, not {given!r}"
-        )
-    for each, value in given.items():
-        _check(each, (key,))
-        _check(value, kinds)
-    return dict(given)
+    if not isinstance(value, Mapping):
+        raise TypeError(f"expected a mapping of {_names((key,))} to {_names(kinds)}, not {value!r}")
+    for each_key, each_value in value.items():
+        _check(each_key, (key,))
+        _check(each_value, kinds)
+    return dict(value)
 
 
-def names(given: Iterable[str]) -> list[str]:
-    """The names that a caller gave; see :func:`items`."""
-    return items(given, str)
+def names(value: Iterable[str]) -> list[str]:
+    """Return the strings of an iterable argument; see :func:`items`."""
+    return items(value, str)
 
 
-def _check(given: object, kinds: tuple[type, ...]) -> None:
-    if not isinstance(given, kinds):
-        raise TypeError(f"{_names(kinds)} is wanted, not {given!r}")
+def _check(value: object, kinds: tuple[type, ...]) -> None:
+    if not isinstance(value, kinds):
+        raise TypeError(f"expected {_names(kinds)}, not {value!r}")
 
 
 def _names(kinds: tuple[type, ...]) -> str:

@@ -1,4 +1,4 @@
-"""The committed offsets of groups, and the starting points of share groups."""
+"""The committed offsets of groups."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from ..api_errors import api_error
 from ..node import Node
 from ..topic_partition import TopicPartition
 from .base import AdminCalls, by_topic, check, failure, failures, partitions_by_group
-from .calls import Place
+from .calls import Lookup
 from .given import items, mapping
 from .nodes import COORDINATOR_CODES
 from .results import Results
 
 _MANY_GROUPS_VERSION: Final = 8  # KIP-709
-# The next ones name topics by their ids, which an administrator has no reason to look up.
+# Later versions use topic ids instead of names.
 _NAMES_VERSION_MAX: Final = 9
 _RETRIED: Final = frozenset({*COORDINATOR_CODES, error_codes.UNSTABLE_OFFSET_COMMIT})
 
 
 @attrs.frozen
 class CommittedOffset:
-    """What a group has committed.
+    """A committed offset.
 
     Attributes:
-        offset: the next record to be read.
-        metadata: what the consumer wrote beside it.
-        leader_epoch: of the last record that was read; -1 where it is not known.
+        offset: the offset of the next record to read.
+        metadata: the metadata that was committed with it.
+        leader_epoch: the leader epoch of the preceding record; -1 if it is not known.
     """
 
     offset: int
@@ -42,14 +42,14 @@ class CommittedOffset:
 
 
 Committed = Results[TopicPartition, CommittedOffset | None]
-"""By partition, what was committed, None for nothing, or why it is not known."""
+"""The committed offset, None, or the error by partition."""
 
 _Partition = offset_fetch.OffsetFetchResponsePartitions | offset_fetch.OffsetFetchResponsePartition
 _Topic = offset_fetch.OffsetFetchResponseTopics | offset_fetch.OffsetFetchResponseTopic
 
 
 class GroupOffsetCalls(AdminCalls):
-    """Calls about the offsets of groups."""
+    """Calls for the committed offsets of groups."""
 
     async def list_group_offsets(
         self,
@@ -57,21 +57,21 @@ class GroupOffsetCalls(AdminCalls):
         *,
         require_stable: bool = False,
     ) -> Results[str, Committed]:
-        """Read what groups have committed.
+        """Return the committed offsets of groups.
 
         Args:
-            groups: by name the partitions, None for all that it has committed; or names alone.
-            require_stable: wait for transactions that may still commit offsets (KIP-447).
+            groups: partitions by group id, None for all committed ones; or group ids.
+            require_stable: whether to wait for transactions with pending offset commits (KIP-447).
 
         Returns:
-            By name, its offsets or why they are not known.
+            The offsets or the error by group id.
 
         Raises:
             TrionetError: the request as a whole failed.
         """
         wanted = partitions_by_group(groups)
 
-        async def ask(node: Node, keys: Sequence[str]) -> dict[str, Committed | TrionetError]:
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, Committed | TrionetError]:
             await trio.lowlevel.checkpoint()
             try:
                 return await self._fetch_many(
@@ -82,7 +82,7 @@ class GroupOffsetCalls(AdminCalls):
                     key: await self._fetch(node, key, wanted[key], require_stable) for key in keys
                 }
 
-        return await self._calls.each(wanted, self._calls.at_groups, ask, _RETRIED)
+        return await self._calls.for_each(wanted, self._calls.at_groups, send, _RETRIED)
 
     async def _fetch_many(
         self,
@@ -145,24 +145,23 @@ class GroupOffsetCalls(AdminCalls):
     async def alter_group_offsets(
         self, group: str, offsets: Mapping[TopicPartition, CommittedOffset | int]
     ) -> Results[TopicPartition, None]:
-        """Commit offsets in place of a group that has no members.
+        """Commit offsets for a group without members.
 
         Args:
-            group: its name; a group that does not exist is made.
-            offsets: the next record that is to be read of each partition.
+            group: the group id; the group is created if it does not exist.
+            offsets: the offset of the next record to read by partition.
 
         Returns:
-            By partition, None or why it was not committed, such as UNKNOWN_MEMBER_ID while the
-            group has members.
+            None or the error by partition, such as UNKNOWN_MEMBER_ID if the group has members.
 
         Raises:
             TrionetError: the request as a whole failed.
 
-        Cancellation: the offsets may be committed.
+        Cancellation: the offsets may have been committed.
         """
         offsets = mapping(offsets, TopicPartition, int, CommittedOffset)
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[TopicPartition]
         ) -> dict[TopicPartition, TrionetError | None]:
             response: offset_commit.OffsetCommitResponse = await self._calls.client.request(
@@ -184,29 +183,29 @@ class GroupOffsetCalls(AdminCalls):
             )
             return failures(response.topics)
 
-        place: Place[TopicPartition] = self._calls.at_group(group)
-        return await self._calls.each(offsets, place, ask, COORDINATOR_CODES)
+        lookup: Lookup[TopicPartition] = self._calls.at_group(group)
+        return await self._calls.for_each(offsets, lookup, send, COORDINATOR_CODES)
 
     async def delete_group_offsets(
         self, group: str, partitions: Iterable[TopicPartition]
     ) -> Results[TopicPartition, None]:
-        """Make a group forget what it has committed (KIP-496).
+        """Delete committed offsets of a group (KIP-496).
 
         Args:
-            group: its name.
-            partitions: of topics that no member subscribes to.
+            group: the group id.
+            partitions: partitions of topics to which no member subscribes.
 
         Returns:
-            By partition, None or why not, such as GROUP_SUBSCRIBED_TO_TOPIC.
+            None or the error by partition, such as GROUP_SUBSCRIBED_TO_TOPIC.
 
         Raises:
-            ApiError: of the group as a whole, such as GROUP_ID_NOT_FOUND.
+            ApiError: an error of the group as a whole, such as GROUP_ID_NOT_FOUND.
             TrionetError: the request failed.
 
-        Cancellation: the offsets may be deleted.
+        Cancellation: the offsets may have been deleted.
         """
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[TopicPartition]
         ) -> dict[TopicPartition, TrionetError | None]:
             response: offset_delete.OffsetDeleteResponse = await self._calls.client.request(
@@ -228,9 +227,9 @@ class GroupOffsetCalls(AdminCalls):
             check(response.error_code, f"group {group}")
             return failures(response.topics)
 
-        place: Place[TopicPartition] = self._calls.at_group(group)
-        return await self._calls.each(
-            items(partitions, TopicPartition), place, ask, COORDINATOR_CODES
+        lookup: Lookup[TopicPartition] = self._calls.at_group(group)
+        return await self._calls.for_each(
+            items(partitions, TopicPartition), lookup, send, COORDINATOR_CODES
         )
 
 

@@ -1,4 +1,4 @@
-"""Groups of every kind: listing, describing and deleting them, and removing members."""
+"""List, describe and delete groups of all types, and remove members."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupRespon
 from ...protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ..node import Node
 from .base import AdminCalls, check, failure
-from .calls import Ask, Place
+from .calls import Lookup, SendTo
 from .given import names
 from .group_descriptions import (
     GroupDescription,
@@ -34,13 +34,13 @@ _BY_MEMBERS_VERSION = 3  # KIP-345
 
 @attrs.frozen
 class GroupListing:
-    """A group in a list.
+    """A group in a listing.
 
     Attributes:
-        id: its name.
-        type: ``classic``, ``consumer``, ``share`` or ``streams``; empty where it is not told.
-        state: as Kafka names it, such as ``Stable``; empty where it is not told.
-        protocol_type: what its members speak, such as ``consumer``.
+        id: the group id.
+        type: ``classic``, ``consumer``, ``share`` or ``streams``; empty if not reported.
+        state: Kafka's name of the state, such as ``Stable``; empty if not reported.
+        protocol_type: the members' protocol, such as ``consumer``.
     """
 
     id: str
@@ -50,25 +50,24 @@ class GroupListing:
 
 
 class GroupCalls(AdminCalls):
-    """Calls about groups."""
+    """Calls for groups."""
 
     async def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
     ) -> dict[str, GroupListing]:
-        """All groups that the caller may see, by name.
+        """Return the groups that the caller may describe, by id.
 
         Args:
-            states: in these states only, such as ``Empty``; none for all.
-            types: of these types only, such as ``share``; none for all.
+            states: only groups in these states, such as ``Empty``; empty for all.
+            types: only groups of these types, such as ``share``; empty for all.
 
         Raises:
-            TrionetError: some broker could not be asked: a list that lacks its groups would be
-                wrong.
+            TrionetError: a broker could not be reached; the listing would be incomplete.
         """
         body = ListGroupsRequest(states_filter=names(states), types_filter=names(types))
         version_min = 5 if body.types_filter else 4 if body.states_filter else 0
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[int]
         ) -> dict[int, dict[str, GroupListing] | TrionetError]:
             response: ListGroupsResponse = await self._calls.client.request(
@@ -83,28 +82,28 @@ class GroupCalls(AdminCalls):
             }
             return dict.fromkeys(keys, groups)
 
-        brokers = await self._calls.once(self._calls.nodes.all)
-        place = self._calls.at_themselves
-        found = (await self._calls.each(brokers, place, ask, COORDINATOR_CODES)).checked()
+        brokers = await self._calls.retry(self._calls.nodes.all)
+        lookup = self._calls.at_themselves
+        found = (await self._calls.for_each(brokers, lookup, send, COORDINATOR_CODES)).checked()
         return {id: group for groups in found.values() for id, group in groups.items()}
 
     async def describe_groups(
         self, groups: Iterable[str], *, include_operations: bool = False
     ) -> Results[str, GroupDescription]:
-        """Describe groups of consumers, of the classic kind and of KIP-848, and others that join.
+        """Describe groups of type classic or consumer (KIP-848).
 
         Args:
-            groups: their names.
-            include_operations: tell, too, what the caller may do with them.
+            groups: group ids.
+            include_operations: whether to include the operations permitted to the caller.
 
         Returns:
-            By name, the group or why it is not known, such as GROUP_ID_NOT_FOUND.
+            The group or the error by id, such as GROUP_ID_NOT_FOUND.
 
         Raises:
             TrionetError: the request as a whole failed.
         """
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[str]
         ) -> dict[str, GroupDescription | TrionetError]:
             found = await self._consumer_groups(node, keys, include_operations)
@@ -113,13 +112,15 @@ class GroupCalls(AdminCalls):
                 found.update(await self._classic_groups(node, left, include_operations))
             return found
 
-        return await self._calls.each(names(groups), self._calls.at_groups, ask, COORDINATOR_CODES)
+        return await self._calls.for_each(
+            names(groups), self._calls.at_groups, send, COORDINATOR_CODES
+        )
 
     async def _consumer_groups(
         self, node: Node, keys: Sequence[str], include_operations: bool
     ) -> dict[str, GroupDescription | TrionetError]:
-        """Those that are of KIP-848; the others are left out."""
-        ask: Ask[str, GroupDescription] = describing(
+        """Describe the groups of type consumer, and omit the others."""
+        send: SendTo[str, GroupDescription] = describing(
             self._calls,
             consumer_groups.ConsumerGroupDescribeRequest,
             of_consumer_group,
@@ -127,7 +128,7 @@ class GroupCalls(AdminCalls):
         )
         await trio.lowlevel.checkpoint()
         try:
-            found = await ask(node, keys)
+            found = await send(node, keys)
         except UnsupportedVersionError:
             return {}
         others = (error_codes.GROUP_ID_NOT_FOUND, error_codes.UNSUPPORTED_VERSION)
@@ -158,39 +159,41 @@ class GroupCalls(AdminCalls):
         """Describe share groups (KIP-932).
 
         Args:
-            groups: their names.
-            include_operations: tell, too, what the caller may do with them.
+            groups: group ids.
+            include_operations: whether to include the operations permitted to the caller.
 
         Returns:
-            By name, the group or why it is not known.
+            The group or the error by id.
 
         Raises:
             TrionetError: the request as a whole failed.
         """
-        ask: Ask[str, GroupDescription] = describing(
+        send: SendTo[str, GroupDescription] = describing(
             self._calls,
             share_groups.ShareGroupDescribeRequest,
             of_share_group,
             include_operations=include_operations,
         )
-        return await self._calls.each(names(groups), self._calls.at_groups, ask, COORDINATOR_CODES)
+        return await self._calls.for_each(
+            names(groups), self._calls.at_groups, send, COORDINATOR_CODES
+        )
 
     async def delete_groups(self, groups: Iterable[str]) -> Results[str, None]:
-        """Delete groups of any kind, with their offsets; they must have no members.
+        """Delete groups of any type, with their offsets; they must have no members.
 
         Args:
-            groups: their names.
+            groups: group ids.
 
         Returns:
-            By name, None or why it was not deleted, such as NON_EMPTY_GROUP.
+            None or the error by id, such as NON_EMPTY_GROUP.
 
         Raises:
             TrionetError: the request as a whole failed.
 
-        Cancellation: groups may be deleted.
+        Cancellation: groups may have been deleted.
         """
 
-        async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
             response: DeleteGroupsResponse = await self._calls.client.request(
                 node, DeleteGroupsRequest(groups_names=list(keys))
             )
@@ -199,7 +202,9 @@ class GroupCalls(AdminCalls):
                 for each in response.results
             }
 
-        return await self._calls.each(names(groups), self._calls.at_groups, ask, COORDINATOR_CODES)
+        return await self._calls.for_each(
+            names(groups), self._calls.at_groups, send, COORDINATOR_CODES
+        )
 
     async def remove_members(
         self,
@@ -208,22 +213,22 @@ class GroupCalls(AdminCalls):
         *,
         reason: str = "an administrator removed the member",
     ) -> Results[str, None]:
-        """Remove members from a classic group; their partitions go to the others at once.
+        """Remove members from a classic group, which then rebalances at once.
 
-        A member that still runs joins again.
+        A member that is still running joins again.
 
         Args:
-            group: its name.
-            instance_ids: of static members (``group.instance.id``); None for all members.
-            reason: what the broker's log says.
+            group: the group id.
+            instance_ids: the ``group.instance.id`` of static members; None for all members.
+            reason: the reason to show in the broker's log.
 
         Returns:
-            By instance id, or member id of members that have none, None or why it was not removed.
+            None or the error by instance id, or by member id for dynamic members.
 
         Raises:
             TrionetError: the request as a whole failed.
 
-        Cancellation: members may be removed.
+        Cancellation: members may have been removed.
         """
         if instance_ids is not None:
             members = {each: MemberIdentity(group_instance_id=each) for each in names(instance_ids)}
@@ -239,7 +244,7 @@ class GroupCalls(AdminCalls):
         for member in members.values():
             member.reason = reason
 
-        async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
             response: LeaveGroupResponse = await self._calls.client.request(
                 node,
                 LeaveGroupRequest(group_id=group, members=[members[key] for key in keys]),
@@ -252,5 +257,5 @@ class GroupCalls(AdminCalls):
                 found[key] = failure(each.error_code, f"member {key}")
             return found
 
-        place: Place[str] = self._calls.at_group(group)
-        return await self._calls.each(members, place, ask, COORDINATOR_CODES)
+        lookup: Lookup[str] = self._calls.at_group(group)
+        return await self._calls.for_each(members, lookup, send, COORDINATOR_CODES)

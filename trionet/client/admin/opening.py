@@ -1,4 +1,4 @@
-"""Opens an admin client, and closes it with its block."""
+"""Open an admin client for the length of a block."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ async def open_admin(
     token_provider: TokenProvider | None = None,
     **keywords: Unpack[AdminKeywords],
 ) -> AsyncIterator[Admin]:
-    """An admin client for the length of a block.
+    """Open an admin client for the length of a block.
 
     It connects with its first call.
 
     Args:
-        bootstrap_servers: ``host:port`` texts, or one text of them with commas; None if
-            ``bootstrap.controllers`` names controllers, which are asked instead (KIP-919).
-        config: settings by Kafka's dotted keys, as texts or Python values; or made settings.
-        network: where connections come from.
-        token_provider: gives the tokens of ``sasl.mechanism=OAUTHBEARER``; plain or async.
-        keywords: settings by Kafka's keys with underscores for dots; they win.
+        bootstrap_servers: ``host:port`` strings, or one comma-separated string; None if
+            ``bootstrap.controllers`` is set, to send all requests to controllers (KIP-919).
+        config: settings by Kafka's dotted keys, as strings or Python values; or a settings object.
+        network: opens connections.
+        token_provider: returns the tokens for ``sasl.mechanism=OAUTHBEARER``; plain or async.
+        keywords: settings by Kafka's keys with underscores for dots; they take precedence.
 
     Raises:
-        ConfigError: a key is unknown, a value is not allowed, ``bootstrap_servers`` is not of
-            that form, or there are both servers and controllers, or neither.
+        ConfigError: a key is unknown, a value is not allowed, ``bootstrap_servers`` is invalid, or
+            there are both servers and controllers, or neither.
 
-    Cancellation: at the end of the block every connection is closed at once.
+    Cancellation: at the end of the block all connections are closed at once.
     """
     settings = admin_settings(config, keywords, token_provider)
     async with open_calls(bootstrap_servers, settings, network=network) as calls:

@@ -1,4 +1,4 @@
-"""Any request of Kafka's protocol."""
+"""Requests that no other admin call sends."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from .base import AdminCalls
 
 
 class RequestCalls(AdminCalls):
-    """Calls about the brokers that are asked, and requests as they are."""
+    """The known brokers, and arbitrary requests."""
 
     async def nodes(self) -> dict[int, Node]:
-        """The brokers that are known, by id.
+        """Return the known brokers by id.
 
         Raises:
-            CallTimedOutError: no broker could be asked in time.
-            AuthenticationError, UnsupportedVersionError: the brokers cannot be asked.
+            CallTimedOutError: no broker could be reached in time.
+            AuthenticationError, UnsupportedVersionError: the brokers rejected the client.
         """
-        return dict(await self._calls.once(self._calls.nodes.known))
+        return dict(await self._calls.retry(self._calls.nodes.known))
 
     async def request(
         self, body: Message, *, broker_id: int | None = None, version_max: int | None = None
     ) -> Any:
-        """Make any request of Kafka's protocol, once, and give its response as it is.
+        """Send any request of Kafka's protocol, once, and return its response unchecked.
 
         Args:
-            body: of :mod:`trionet.protocol.messages`.
-            broker_id: whom to ask; None for any broker.
-            version_max: the newest version that the caller understands; None for all.
+            body: a request from :mod:`trionet.protocol.messages`.
+            broker_id: the broker; None for any.
+            version_max: the newest version that the caller understands; None for no limit.
 
         Raises:
-            ApiError: BROKER_NOT_AVAILABLE: there is no broker of this id.
-            CallTimedOutError: no broker could be asked in time.
-            TrionetError: as :meth:`.NetworkClient.request`.
+            ApiError: BROKER_NOT_AVAILABLE if there is no broker with this id.
+            CallTimedOutError: no broker could be reached in time.
+            TrionetError: as for :meth:`.NetworkClient.request`.
         """
         nodes = self._calls.nodes
 
         async def find() -> Node:
             return await (nodes.any() if broker_id is None else nodes.broker(broker_id))
 
-        node = await self._calls.once(find)
+        node = await self._calls.retry(find)
         return await self._calls.client.request(node, body, version_max=version_max)

@@ -1,4 +1,4 @@
-"""What became of each item of a call."""
+"""The results of a call about several items."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ V = TypeVar("V")
 
 
 class Results(dict[K, V | TrionetError]):
-    """What became of each item: by its name, its value or its error.
+    """The value or error of each item of a call, by item.
 
-    An error of one item says nothing of the others, and is not raised.
+    Errors of single items are not raised.
     """
 
     @property
     def errors(self) -> dict[K, TrionetError]:
-        """The items that failed."""
+        """The errors of the items that failed."""
         return {key: value for key, value in self.items() if isinstance(value, TrionetError)}
 
     def checked(self) -> dict[K, V]:
-        """The values alone.
+        """Return the values of all items.
 
         Raises:
             TrionetError: the error of the first item that failed.

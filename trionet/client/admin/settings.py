@@ -1,4 +1,4 @@
-"""The settings of an admin client, in seconds; each attribute names Kafka's key."""
+"""Settings of an admin client, in seconds; each attribute names Kafka's key."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ INT_MAX: Final = 2**31 - 1
 
 @attrs.frozen(kw_only=True)
 class AdminSettings:
-    """All settings of an admin client; Kafka's defaults without.
+    """All settings of an admin client; the defaults are Kafka's.
 
     Attributes:
-        client: how it talks to the brokers.
-        controllers: these are asked in place of brokers (``bootstrap.controllers``, KIP-919).
-        api_seconds: how long a call may take, with all its attempts (``default.api.timeout.ms``).
-        retries: how often a request is made again (``retries``).
-        retry: the wait before that (``retry.backoff.ms``, ``retry.backoff.max.ms``).
-        unknown_topic_seconds: how long a topic that a broker does not know is asked for again: a
-            new one is known to all brokers a moment after it was made. Kafka's own client goes on
-            until ``default.api.timeout.ms``, also for a name that is misspelt.
+        client: settings of the NetworkClient.
+        controllers: controllers to use instead of brokers (``bootstrap.controllers``, KIP-919).
+        api_seconds: the timeout of a call, including its retries (``default.api.timeout.ms``).
+        retries: the maximum number of retries (``retries``).
+        retry: the backoff between retries (``retry.backoff.ms``, ``retry.backoff.max.ms``).
+        unknown_topic_seconds: how long to retry after UNKNOWN_TOPIC_OR_PARTITION, since not all
+            brokers know a new topic at once. Kafka's own client retries for
+            ``default.api.timeout.ms``, even if the name is misspelt.
     """
 
     client: ClientSettings = attrs.field(factory=lambda: ClientSettings(idle_seconds_max=300.0))

@@ -1,4 +1,4 @@
-"""Where share groups begin to read (KIP-932)."""
+"""The start offsets of share groups (KIP-932)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...protocol.messages import describe_share_group_offsets as describing
 from ..node import Node
 from ..topic_partition import TopicPartition
 from .base import AdminCalls, by_topic, check, failure, partitions_by_group
-from .calls import Place
+from .calls import Lookup
 from .given import mapping, names
 from .nodes import COORDINATOR_CODES
 from .results import Results
@@ -21,12 +21,12 @@ from .results import Results
 
 @attrs.frozen
 class ShareOffset:
-    """Where a share group begins to read a partition.
+    """The start offset of a share group in a partition.
 
     Attributes:
-        offset: everything before it is finished.
-        leader_epoch: of the record there; -1 where it is not known.
-        lag: how many records are not finished yet; None where it is not told.
+        offset: the share-partition start offset: all records before it are acknowledged.
+        leader_epoch: the leader epoch at that offset; -1 if it is not known.
+        lag: the number of records not yet acknowledged; None if not reported.
     """
 
     offset: int
@@ -35,29 +35,29 @@ class ShareOffset:
 
 
 ShareOffsets = Results[TopicPartition, ShareOffset | None]
-"""By partition, where the group begins, None where nothing was read yet, or why it is not known."""
+"""The start offset, None if nothing was read yet, or the error by partition."""
 
 
 class ShareGroupOffsetCalls(AdminCalls):
-    """Calls about the starting points of share groups."""
+    """Calls for the start offsets of share groups."""
 
     async def list_share_group_offsets(
         self, groups: Mapping[str, Iterable[TopicPartition] | None] | Iterable[str]
     ) -> Results[str, ShareOffsets]:
-        """Read where share groups begin.
+        """Return the start offsets of share groups.
 
         Args:
-            groups: by name the partitions, None for all that it reads; or names alone.
+            groups: partitions by group id, None for all; or group ids.
 
         Returns:
-            By name, its offsets or why they are not known.
+            The offsets or the error by group id.
 
         Raises:
             TrionetError: the request as a whole failed.
         """
         wanted = partitions_by_group(groups)
 
-        async def ask(node: Node, keys: Sequence[str]) -> dict[str, ShareOffsets | TrionetError]:
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, ShareOffsets | TrionetError]:
             response: describing.DescribeShareGroupOffsetsResponse = (
                 await self._calls.client.request(
                     node,
@@ -74,29 +74,29 @@ class ShareGroupOffsetCalls(AdminCalls):
                 for each in response.groups
             }
 
-        return await self._calls.each(wanted, self._calls.at_groups, ask, COORDINATOR_CODES)
+        return await self._calls.for_each(wanted, self._calls.at_groups, send, COORDINATOR_CODES)
 
     async def alter_share_group_offsets(
         self, group: str, offsets: Mapping[TopicPartition, int]
     ) -> Results[TopicPartition, None]:
-        """Let a share group without members begin elsewhere.
+        """Set the start offsets of a share group without members.
 
         Args:
-            group: its name.
-            offsets: where, by partition.
+            group: the group id.
+            offsets: the start offset by partition.
 
         Returns:
-            By partition, None or why not.
+            None or the error by partition.
 
         Raises:
-            ApiError: of the group as a whole, such as NON_EMPTY_GROUP.
+            ApiError: an error of the group as a whole, such as NON_EMPTY_GROUP.
             TrionetError: the request failed.
 
-        Cancellation: the offsets may be changed.
+        Cancellation: the offsets may have been set.
         """
         offsets = mapping(offsets, TopicPartition, int)
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[TopicPartition]
         ) -> dict[TopicPartition, TrionetError | None]:
             response: altering.AlterShareGroupOffsetsResponse = await self._calls.client.request(
@@ -126,29 +126,29 @@ class ShareGroupOffsetCalls(AdminCalls):
                     found[key] = failure(each.error_code, str(key), each.error_message)
             return found
 
-        place: Place[TopicPartition] = self._calls.at_group(group)
-        return await self._calls.each(offsets, place, ask, COORDINATOR_CODES)
+        lookup: Lookup[TopicPartition] = self._calls.at_group(group)
+        return await self._calls.for_each(offsets, lookup, send, COORDINATOR_CODES)
 
     async def delete_share_group_offsets(
         self, group: str, topics: Iterable[str]
     ) -> Results[str, None]:
-        """Make a share group without members forget topics.
+        """Delete the offsets of topics from a share group without members.
 
         Args:
-            group: its name.
-            topics: which.
+            group: the group id.
+            topics: topic names.
 
         Returns:
-            By topic, None or why not.
+            None or the error by topic.
 
         Raises:
-            ApiError: of the group as a whole, such as NON_EMPTY_GROUP.
+            ApiError: an error of the group as a whole, such as NON_EMPTY_GROUP.
             TrionetError: the request failed.
 
-        Cancellation: the offsets may be deleted.
+        Cancellation: the offsets may have been deleted.
         """
 
-        async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
             response: deleting.DeleteShareGroupOffsetsResponse = await self._calls.client.request(
                 node,
                 deleting.DeleteShareGroupOffsetsRequest(
@@ -166,8 +166,8 @@ class ShareGroupOffsetCalls(AdminCalls):
                 for each in response.responses
             }
 
-        place: Place[str] = self._calls.at_group(group)
-        return await self._calls.each(names(topics), place, ask, COORDINATOR_CODES)
+        lookup: Lookup[str] = self._calls.at_group(group)
+        return await self._calls.for_each(names(topics), lookup, send, COORDINATOR_CODES)
 
 
 def _asked(

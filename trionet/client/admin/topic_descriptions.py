@@ -1,4 +1,4 @@
-"""Topics, partition by partition (KIP-966 where the broker has it)."""
+"""Describe topics with their partitions (with KIP-966 if the broker supports it)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from .given import names
 from .results import Results
 
 PARTITIONS_PER_ANSWER: Final = 2000
-"""How many partitions a response may describe (Kafka: DescribeTopicsOptions)."""
+"""The maximum number of partitions per response (Kafka: DescribeTopicsOptions)."""
 
 _WITH_OPERATIONS_VERSION: Final = 8  # KIP-430
 _WITH_IDS_VERSION: Final = 10  # KIP-516
@@ -45,14 +45,15 @@ class PartitionDescription:
     """A partition of a topic.
 
     Attributes:
-        number: its number.
-        leader: the id of the broker that leads; -1 for none.
-        leader_epoch: counts its leaders; -1 where it is not known.
-        replicas: the brokers that have it; the first is the preferred leader.
-        in_sync: those that have all of it.
-        offline: those that are gone.
-        eligible_leaders: those out of sync that may lead all the same; None where it is not told.
-        last_known_leaders: who led or might have led at last; None where it is not told.
+        number: the partition number.
+        leader: the broker id of the leader; -1 for none.
+        leader_epoch: the leader epoch; -1 if it is not known.
+        replicas: the broker ids of the replicas; the first is the preferred leader.
+        in_sync: the broker ids of the in-sync replicas.
+        offline: the broker ids of the offline replicas.
+        eligible_leaders: the eligible leader replicas (ELR) outside the in-sync ones; None if the
+            broker does not report them.
+        last_known_leaders: the last known ELR; None if the broker does not report them.
     """
 
     number: int
@@ -67,14 +68,14 @@ class PartitionDescription:
 
 @attrs.frozen
 class TopicDescription:
-    """A topic.
+    """A topic with its partitions.
 
     Attributes:
-        name: of the topic.
-        id: its id.
-        is_internal: it is Kafka's own.
-        partitions: by number.
-        operations: what the caller may do with it; None if that was not asked for.
+        name: the topic's name.
+        id: the topic id.
+        is_internal: whether it is one of Kafka's internal topics.
+        partitions: the partitions by number.
+        operations: the operations permitted to the caller; None if not requested.
     """
 
     name: str
@@ -97,19 +98,19 @@ class TopicDescriptionCalls(AdminCalls):
         """Describe topics.
 
         Args:
-            topics: their names.
-            ids: the ids of others.
-            include_operations: tell, too, what the caller may do with them.
+            topics: topic names.
+            ids: topic ids.
+            include_operations: whether to include the operations permitted to the caller.
 
         Returns:
-            By name or id, the topic or why it is not described.
+            The topic or the error by name or id.
 
         Raises:
             TrionetError: the request as a whole failed.
-            ValueError: an id is none.
+            ValueError: an id is invalid.
         """
 
-        async def ask(
+        async def send(
             node: Node, keys: Sequence[str]
         ) -> dict[str, TopicDescription | TrionetError]:
             try:
@@ -118,7 +119,7 @@ class TopicDescriptionCalls(AdminCalls):
                 wanted = [MetadataRequestTopic(name=key) for key in keys]
                 return await self._by_metadata(node, wanted, 4, include_operations)
 
-        async def ask_ids(
+        async def send_ids(
             node: Node, keys: Sequence[str]
         ) -> dict[str, TopicDescription | TrionetError]:
             wanted = [MetadataRequestTopic(topic_id=id_bytes(key), name=None) for key in keys]
@@ -126,8 +127,8 @@ class TopicDescriptionCalls(AdminCalls):
             by_id = {each.id: each for each in found.values() if isinstance(each, TopicDescription)}
             return {key: by_id.get(key) or found[key] for key in keys}
 
-        results = await self._calls.each(names(topics), self._calls.at_any, ask)
-        results.update(await self._calls.each(names(ids), self._calls.at_any, ask_ids))
+        results = await self._calls.for_each(names(topics), self._calls.at_any, send)
+        results.update(await self._calls.for_each(names(ids), self._calls.at_any, send_ids))
         return results
 
     async def _with_cursor(
@@ -151,7 +152,7 @@ class TopicDescriptionCalls(AdminCalls):
             following = response.next_cursor
             if following is None:
                 break
-            # A topic that began in this response may go on in the next one.
+            # The last topic of this response may continue in the next one.
             left = [name for name in left if name >= following.topic_name]
             cursor = RequestCursor(
                 topic_name=following.topic_name, partition_index=following.partition_index

@@ -1,4 +1,4 @@
-"""Topics: making, deleting, enlarging and listing them."""
+"""Create, delete, list and enlarge topics."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from .nodes import CONTROLLER_CODES
 from .results import Results
 
 DEFAULT: Final = -1
-"""What the broker's configuration says."""
+"""The broker's default."""
 
 _RETRIED: Final = frozenset({*CONTROLLER_CODES, error_codes.THROTTLING_QUOTA_EXCEEDED})
 _WITH_DEFAULTS_VERSION: Final = 4  # KIP-464
@@ -49,15 +49,15 @@ _WITH_IDS_VERSION: Final = 6  # KIP-516
 
 @attrs.frozen
 class NewTopic:
-    """A topic to make.
+    """A topic to create.
 
     Attributes:
-        name: of the topic.
-        partitions: how many; -1 for the broker's ``num.partitions``.
-        replication_factor: how many replicas each has; -1 for ``default.replication.factor``.
-        configs: its settings by Kafka's keys.
-        assignments: the brokers of each partition's replicas, by its number, in place of
-            ``partitions`` and ``replication_factor``; the first is to lead.
+        name: the topic's name.
+        partitions: the number of partitions; -1 for the broker's ``num.partitions``.
+        replication_factor: the number of replicas; -1 for ``default.replication.factor``.
+        configs: the topic's configuration by Kafka's keys.
+        assignments: the broker ids of the replicas by partition, in place of ``partitions`` and
+            ``replication_factor``; the first is the preferred leader.
     """
 
     name: str
@@ -69,14 +69,14 @@ class NewTopic:
 
 @attrs.frozen
 class CreatedTopic:
-    """A topic that was made, as far as the broker tells.
+    """A topic that was created.
 
     Attributes:
-        name: of the topic.
-        id: its id.
-        partitions: how many it has; -1 where the caller may not know.
-        replication_factor: how many replicas each has; -1 where the caller may not know.
-        configs: its settings; None where the caller may not know.
+        name: the topic's name.
+        id: the topic id.
+        partitions: the number of partitions; -1 without permission to describe configs.
+        replication_factor: the number of replicas; -1 without that permission.
+        configs: the topic's configuration; None without that permission.
     """
 
     name: str
@@ -88,12 +88,12 @@ class CreatedTopic:
 
 @attrs.frozen
 class TopicListing:
-    """A topic in a list.
+    """A topic in a listing.
 
     Attributes:
-        name: of the topic.
-        id: its id.
-        is_internal: it is Kafka's own.
+        name: the topic's name.
+        id: the topic id.
+        is_internal: whether it is one of Kafka's internal topics.
     """
 
     name: str
@@ -103,11 +103,12 @@ class TopicListing:
 
 @attrs.frozen
 class NewPartitions:
-    """How large a topic is to be.
+    """The new number of a topic's partitions.
 
     Attributes:
-        total: how many partitions it has then.
-        assignments: the brokers of the replicas of each new one; None to let the cluster choose.
+        total: the total number of partitions.
+        assignments: the broker ids of the replicas of each new partition; None to let the cluster
+            choose.
     """
 
     total: int
@@ -115,37 +116,37 @@ class NewPartitions:
 
 
 class TopicCalls(AdminCalls):
-    """Calls about topics as a whole."""
+    """Calls for topics."""
 
     async def create_topics(
         self, topics: Iterable[NewTopic | str], *, validate_only: bool = False
     ) -> Results[str, CreatedTopic]:
-        """Make topics.
+        """Create topics.
 
-        All brokers know a new topic a moment later.
+        It takes a moment until all brokers know a new topic.
 
         Args:
-            topics: the topics; a name alone takes the broker's defaults.
-            validate_only: only look whether they could be made.
+            topics: the topics; a name alone gets the broker's defaults.
+            validate_only: only check whether the topics could be created.
 
         Returns:
-            By name, the topic or why it was not made, such as TOPIC_ALREADY_EXISTS: also if an
-            attempt whose response was lost has made it.
+            The created topic or the error by name. The error is TOPIC_ALREADY_EXISTS also if an
+            earlier attempt, whose response was lost, created the topic.
 
         Raises:
             TrionetError: the request as a whole failed.
-            ValueError: a topic is named twice.
+            ValueError: a topic is given twice.
 
-        Cancellation: topics may be made.
+        Cancellation: topics may have been created.
         """
         wanted: dict[str, NewTopic] = {}
         for each in items(topics, str, NewTopic):
             topic = NewTopic(each) if isinstance(each, str) else each
             if topic.name in wanted:
-                raise ValueError(f"topic {topic.name} is named twice")
+                raise ValueError(f"duplicate topic {topic.name!r}")
             wanted[topic.name] = topic
 
-        async def ask(node: Node, keys: Sequence[str]) -> dict[str, CreatedTopic | TrionetError]:
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, CreatedTopic | TrionetError]:
             response: CreateTopicsResponse = await self._calls.client.request(
                 node,
                 CreateTopicsRequest(
@@ -157,7 +158,7 @@ class TopicCalls(AdminCalls):
             )
             return {each.name: _created(each) for each in response.topics}
 
-        return await self._calls.each(wanted, self._calls.at_controller, ask, _RETRIED)
+        return await self._calls.for_each(wanted, self._calls.at_controller, send, _RETRIED)
 
     async def delete_topics(
         self, topics: Iterable[str] = (), *, ids: Iterable[str] = ()
@@ -165,23 +166,23 @@ class TopicCalls(AdminCalls):
         """Delete topics and all their records.
 
         Args:
-            topics: their names.
-            ids: the ids of others; who deletes by id cannot hit a new topic of the same name.
+            topics: topic names.
+            ids: topic ids. Deleting by id cannot hit a new topic with the same name.
 
         Returns:
-            By name or id, None or why it was not deleted.
+            None or the error by name or id.
 
         Raises:
             TrionetError: the request as a whole failed.
-            ValueError: an id is none.
+            ValueError: an id is invalid.
 
-        Cancellation: topics may be deleted.
+        Cancellation: topics may have been deleted.
         """
         states = {name: DeleteTopicState(name=name) for name in names(topics)}
         states |= {id: DeleteTopicState(topic_id=id_bytes(id)) for id in names(ids)}
         has_ids = any(state.name is None for state in states.values())
 
-        async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
             request = self._calls.client.request
             timeout_ms = self._calls.timeout_ms
             await self._calls.client.until_ready(node)
@@ -198,28 +199,28 @@ class TopicCalls(AdminCalls):
                 response = await request(node, body, version_max=_WITH_IDS_VERSION - 1)
             return _deleted(keys, response.responses)
 
-        return await self._calls.each(states, self._calls.at_controller, ask, _RETRIED)
+        return await self._calls.for_each(states, self._calls.at_controller, send, _RETRIED)
 
     async def create_partitions(
         self, topics: Mapping[str, NewPartitions | int], *, validate_only: bool = False
     ) -> Results[str, None]:
-        """Give topics more partitions; records with keys go to other ones then.
+        """Add partitions to topics; keys are then mapped to other partitions than before.
 
         Args:
-            topics: by name, how many partitions it is to have in all.
-            validate_only: only look whether that could be done.
+            topics: the new total number of partitions by topic name.
+            validate_only: only check whether the partitions could be added.
 
         Returns:
-            By name, None or why not.
+            None or the error by name.
 
         Raises:
             TrionetError: the request as a whole failed.
 
-        Cancellation: partitions may be made.
+        Cancellation: partitions may have been added.
         """
         topics = mapping(topics, str, int, NewPartitions)
 
-        async def ask(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, TrionetError | None]:
             response: CreatePartitionsResponse = await self._calls.client.request(
                 node,
                 CreatePartitionsRequest(
@@ -233,13 +234,13 @@ class TopicCalls(AdminCalls):
                 for each in response.results
             }
 
-        return await self._calls.each(topics, self._calls.at_controller, ask, _RETRIED)
+        return await self._calls.for_each(topics, self._calls.at_controller, send, _RETRIED)
 
     async def list_topics(self, *, internal: bool = False) -> dict[str, TopicListing]:
-        """All topics that the caller may see, by name.
+        """Return the topics that the caller may describe, by name.
 
         Args:
-            internal: Kafka's own, too.
+            internal: whether to include Kafka's internal topics.
 
         Raises:
             TrionetError: the request failed.
@@ -252,7 +253,7 @@ class TopicCalls(AdminCalls):
                 if each.name is not None and (internal or not each.is_internal)
             }
 
-        return await self._calls.ask_any(MetadataRequest(topics=None), listed)
+        return await self._calls.call_any(MetadataRequest(topics=None), listed)
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
@@ -274,20 +275,20 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 def _created(result: CreatableTopicResult) -> CreatedTopic | TrionetError:
     if result.error_code:
         return api_error(result.error_code, f"topic {result.name}", result.error_message)
-    is_told = not result.topic_config_error_code and result.configs is not None
+    has_configs = not result.topic_config_error_code and result.configs is not None
     return CreatedTopic(
         result.name,
         uuid_text(result.topic_id),
         result.num_partitions,
         result.replication_factor,
-        {each.name: each.value for each in result.configs or ()} if is_told else None,
+        {each.name: each.value for each in result.configs or ()} if has_configs else None,
     )
 
 
 def _deleted(
     keys: Iterable[str], results: Iterable[DeletableTopicResult]
 ) -> dict[str, TrionetError | None]:
-    """By the names and ids that were asked for; a response may tell both."""
+    """Return results by the requested names and ids; a response may have both."""
     wanted = set(keys)
     found: dict[str, TrionetError | None] = {}
     for each in results:

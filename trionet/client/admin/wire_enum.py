@@ -1,4 +1,4 @@
-"""Numbers of Kafka's, of which a newer broker may know more than we do."""
+"""Enums of the protocol to which newer brokers may add members."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class WireEnum(IntEnum):
-    """A number that we do not know is read as UNKNOWN, as Kafka's own client does."""
+    """An enum that decodes unknown numbers as UNKNOWN, as Kafka's own client does."""
 
     @classmethod
     def _missing_(cls, value: object) -> WireEnum | None:

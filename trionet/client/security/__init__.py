@@ -1,1 +1,1 @@
-"""How a client proves who it is, and makes sure whom it talks to."""
+"""Security of client connections: TLS, SASL and tokens."""

@@ -29,19 +29,19 @@ RETRY_SECONDS: Final = 10.0
 
 
 def refresh_at_ms(
-    begun_ms: int, expires_ms: int, refresh: RefreshSettings, rng: random.Random
+    obtained_ms: int, expires_ms: int, refresh: RefreshSettings, rng: random.Random
 ) -> int:
     """Return when to refresh a token, in ms since the epoch.
 
     Args:
-        begun_ms: when the token was obtained, in ms since the epoch.
+        obtained_ms: when the token was obtained, in ms since the epoch.
         expires_ms: when it expires.
         refresh: the rules.
         rng: source of the jitter.
     """
     share = refresh.window_factor + refresh.window_jitter * rng.random()
-    wanted = begun_ms + int((expires_ms - begun_ms) * share)
-    earliest = begun_ms + int(refresh.min_period_seconds * 1000)
+    wanted = obtained_ms + int((expires_ms - obtained_ms) * share)
+    earliest = obtained_ms + int(refresh.min_period_seconds * 1000)
     latest = expires_ms - int(refresh.buffer_seconds * 1000)
     if earliest > latest:
         return wanted  # the lifetime is too short for both limits

@@ -75,8 +75,8 @@ class SaslClientAuthenticator:
 
     __slots__ = (
         "_authenticate",
+        "_began_at",
         "_begin_mechanism",
-        "_begun_at",
         "_client",
         "_client_id",
         "_expected",
@@ -108,7 +108,7 @@ class SaslClientAuthenticator:
         self._rng = rng
         self._state = _State.INITIAL
         self._client: SaslClient | None = None
-        self._begun_at = 0.0
+        self._began_at = 0.0
         self._handshake = self._authenticate = _codec(api_keys.API_VERSIONS, 0)
         self._expected = self._handshake  # the codec of the next response
         self._last_correlation_id = RESERVED_IDS[-1]
@@ -127,7 +127,7 @@ class SaslClientAuthenticator:
 
     def begin(self, now: float) -> Step:
         """See :meth:`trionet.net.authenticator.Initiator.begin`."""
-        self._begun_at = now
+        self._began_at = now
         if self._state is _State.COMPLETE:
             self.is_complete = False
             self.is_reauthenticating = True
@@ -255,7 +255,7 @@ class SaslClientAuthenticator:
         if not self.is_reauthenticating:
             return Step(Progress.AUTHENTICATED)
         self.is_reauthenticating = False
-        self.reauthentication_seconds = now - self._begun_at
+        self.reauthentication_seconds = now - self._began_at
         return Step(Progress.REAUTHENTICATED)
 
 
