@@ -105,7 +105,7 @@ def test_keys_of_producers_and_consumers_are_librdkafkas_too() -> None:
 
 
 def test_a_key_that_counts_something_else_is_not_taken_for_kafkas() -> None:
-    with pytest.raises(ConfigError, match=r"-X: batch\.num\.messages: librdkafka's name"):
+    with pytest.raises(ConfigError, match=r"-X: batch\.num\.messages is librdkafka's name"):
         given("-X", "batch.num.messages=1000", keys=PRODUCER_KEYS)
 
 

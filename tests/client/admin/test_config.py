@@ -44,7 +44,7 @@ def test_whoever_lets_a_request_take_longer_lets_a_call_take_as_long(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     assert 90.0 == admin_settings(None, {"request_timeout_ms": 90_000}).api_seconds
-    assert "request.timeout.ms is more than default.api.timeout.ms" in caplog.text
+    assert "request.timeout.ms is larger than default.api.timeout.ms" in caplog.text
     both = {"request_timeout_ms": 90_000, "default_api_timeout_ms": 7000}
     assert 7.0 == admin_settings(None, both).api_seconds
 
