@@ -87,7 +87,7 @@ async def test_it_ends_when_a_request_is_late_that_was_sent_meanwhile(
         nursery.start_soon(client.run)
         await wait_all_tasks_blocked()
         began = trio.current_time()
-        client.send(NODE, HEARTBEAT, on_response, seconds_max=1)
+        client.send(NODE, HEARTBEAT, on_response, timeout_seconds=1)
         await ended.wait()
 
         assert 1 <= trio.current_time() - began < 1.1

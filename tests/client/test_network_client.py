@@ -134,7 +134,7 @@ async def test_request_may_have_a_time_of_its_own(
         node.address, with_requests(timeout_seconds=5.0), network=network
     ) as client:
         await become_ready(client)
-        client.send(NODE, HEARTBEAT, seconds_max=60.0)
+        client.send(NODE, HEARTBEAT, timeout_seconds=60.0)
         began = trio.current_time()
         [outcome] = await outcomes(client)
 
@@ -326,7 +326,7 @@ async def test_poll_waits_no_longer_than_it_is_told(
             assert [] == await client.poll(2.5)
 
         assert began + 2.5 == trio.current_time()
-        with pytest.raises(ValueError, match="seconds_max = -1"):
+        with pytest.raises(ValueError, match="timeout_seconds = -1"):
             await client.poll(-1)
 
 

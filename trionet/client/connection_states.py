@@ -91,6 +91,8 @@ class ClusterConnectionStates:
         self._rng = rng
         self._nodes: dict[int, _NodeConnection] = {}
         self._departed: set[int] = set()
+        # The number of tasks that wait for each node.
+        self._waiting: dict[int, int] = {}
         self.next_slow_at = math.inf
 
     # Queries.
@@ -218,6 +220,32 @@ class ClusterConnectionStates:
     def _plan_slow(self) -> None:
         preparing = (each for each in self._nodes.values() if each.state in _PREPARING)
         self.next_slow_at = min((each.slow_at for each in preparing), default=math.inf)
+
+    # Waiting tasks.
+
+    def add_waiting(self, node_id: int) -> None:
+        """Count a task that waits until a request may be sent to the node."""
+        self._waiting[node_id] = self._waiting.get(node_id, 0) + 1
+
+    def remove_waiting(self, node_id: int) -> None:
+        """Uncount such a task."""
+        self._waiting[node_id] -= 1
+        if not self._waiting[node_id]:
+            del self._waiting[node_id]
+
+    def is_awaited(self, node_id: int) -> bool:
+        """Whether tasks wait for the node: its connection must not be given up or renamed."""
+        return node_id in self._waiting
+
+    def next_retry(self, now: float) -> float:
+        """Seconds until a node for which tasks wait may become usable; infinite for never."""
+        soonest = math.inf
+        for node_id in self._waiting:
+            delay = self.poll_delay(node_id, now)
+            # A delay that has passed without effect must not cause a busy loop (KAFKA-1642).
+            if 0 < delay < soonest:
+                soonest = delay
+        return soonest
 
     # Events.
 

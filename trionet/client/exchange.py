@@ -7,7 +7,7 @@ and its siblings). Nothing here waits.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from typing import Any, Final, cast
 
 from ..errors import (
@@ -66,7 +66,6 @@ class Exchange:
         updater: receives the responses to its requests, and learns of lost connections.
         settings: settings of requests.
         counters: counts requests and responses.
-        awaited: the ids of nodes for which tasks are waiting.
 
     Attributes:
         in_flight: the requests without a response.
@@ -82,11 +81,9 @@ class Exchange:
         updater: MetadataUpdater,
         settings: RequestSettings,
         counters: ClientCounters,
-        awaited: Collection[int],
     ) -> None:
         self.in_flight = InFlightRequests(settings.in_flight_max)
         self._counters = counters
-        self._awaited = awaited
         self.versions: dict[int, NodeApiVersions] = {}
         self.reachability = Reachability(are_advertised=updater.is_automatic)
         self._selector = selector
@@ -288,7 +285,7 @@ class Exchange:
         node = None if asked is None else cluster.node_at(asked.host, asked.port)
         if asked is None or node is None or self._states.state(node.id) is not None:
             return
-        if self._connections.channel(asked.id) is None or asked.id in self._awaited:
+        if self._connections.channel(asked.id) is None or self._states.is_awaited(asked.id):
             return
         self.versions[node.id] = self.versions.pop(asked.id)
         self.in_flight.rename(asked.id, node.id)
@@ -300,7 +297,7 @@ class Exchange:
     def _close_unneeded(self, bootstrap: Cluster, now: float) -> None:
         """Give up attempts to other bootstrap servers once one of them has responded."""
         for node_id in bootstrap.nodes:
-            if self._states.is_preparing(node_id) and node_id not in self._awaited:
+            if self._states.is_preparing(node_id) and not self._states.is_awaited(node_id):
                 self.drop(node_id, now)
 
     # Versions.

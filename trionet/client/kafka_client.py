@@ -91,9 +91,8 @@ class KafkaClient:
         self._updater = updater
         self._settings = settings
         self._rng = rng
-        self._awaited: dict[int, int] = {}
         self._exchange = Exchange(
-            selector, connections, states, updater, settings, metrics.counters, self._awaited
+            selector, connections, states, updater, settings, metrics.counters
         )
         self.reachability = self._exchange.reachability
         self._clock = trio.lowlevel.current_clock().current_time
@@ -204,7 +203,7 @@ class KafkaClient:
         *,
         version_min: int = 0,
         version_max: int | None = None,
-        seconds_max: float | None = None,
+        timeout_seconds: float | None = None,
     ) -> int:
         self._check_open()
         now = self._clock()
@@ -221,7 +220,7 @@ class KafkaClient:
             codec,
             body,
             now,
-            self._settings.timeout_seconds if seconds_max is None else seconds_max,
+            self._settings.timeout_seconds if timeout_seconds is None else timeout_seconds,
             callback=callback,
         )
         exchange.send(request)
@@ -255,7 +254,7 @@ class KafkaClient:
         *,
         version_min: int = 0,
         version_max: int | None = None,
-        seconds_max: float | None = None,
+        timeout_seconds: float | None = None,
     ) -> Any:
         await self.until_ready(node)
         pending = PendingResponse()
@@ -265,7 +264,7 @@ class KafkaClient:
             pending,
             version_min=version_min,
             version_max=version_max,
-            seconds_max=seconds_max,
+            timeout_seconds=timeout_seconds,
         )
         return await pending.wait()
 
@@ -275,7 +274,7 @@ class KafkaClient:
         await trio.lowlevel.checkpoint()
         if self.ready(node):
             return
-        self._awaited[node.id] = self._awaited.get(node.id, 0) + 1
+        self._states.add_waiting(node.id)
         self._selector.wakeup()  # the next poll ends in time to retry this node
         was_tried = False
         try:
@@ -286,9 +285,7 @@ class KafkaClient:
                 was_tried = was_tried or not has_failed
                 await self.until_polled()
         finally:
-            self._awaited[node.id] -= 1
-            if not self._awaited[node.id]:
-                del self._awaited[node.id]
+            self._states.remove_waiting(node.id)
 
     async def until_updated(self, updates: int = 0) -> None:
         await trio.lowlevel.checkpoint()
@@ -315,9 +312,9 @@ class KafkaClient:
         while True:
             await self.poll()
 
-    async def poll(self, seconds_max: float = math.inf) -> list[ClientResponse]:
-        if seconds_max < 0:
-            raise ValueError(f"seconds_max = {seconds_max}; allowed: 0 or more")
+    async def poll(self, timeout_seconds: float = math.inf) -> list[ClientResponse]:
+        if timeout_seconds < 0:
+            raise ValueError(f"timeout_seconds = {timeout_seconds}; allowed: 0 or more")
         self._check_open()
         if self._is_polling:
             raise trio.BusyResourceError("another task is polling this client")
@@ -329,7 +326,9 @@ class KafkaClient:
                 return exchange.run_callbacks()
             now = self._clock()
             due = self._updater.maybe_update(self, now)
-            seconds = max(0.0, min(seconds_max, due, self._next_event(now), self._poll_seconds_max))
+            seconds = max(
+                0.0, min(timeout_seconds, due, self._next_event(now), self._poll_seconds_max)
+            )
             self._poll_ends_at = now + seconds
             result = await self._selector.poll(seconds_max=seconds)
             self._check_open()
@@ -362,13 +361,7 @@ class KafkaClient:
             self._states.next_connect_timeout(),
             self._states.next_slow_at,
         )
-        soonest = at - now
-        for node_id in self._awaited:
-            delay = self._states.poll_delay(node_id, now)
-            # A delay that has passed without effect must not cause a busy loop (KAFKA-1642).
-            if 0 < delay < soonest:
-                soonest = delay
-        return soonest
+        return min(at - now, self._states.next_retry(now))
 
     # Closing.
 

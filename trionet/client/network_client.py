@@ -147,7 +147,7 @@ class NetworkClient:
         *,
         version_min: int = 0,
         version_max: int | None = None,
-        seconds_max: float | None = None,
+        timeout_seconds: float | None = None,
     ) -> int:
         """Send a request; a later poll returns its outcome.
 
@@ -157,7 +157,7 @@ class NetworkClient:
             callback: called with the outcome at the end of that poll; its exceptions are logged.
             version_min: the oldest version that can carry the body.
             version_max: the newest version that the caller understands; None for no limit.
-            seconds_max: timeout of the response, in place of ``request.timeout.ms``.
+            timeout_seconds: timeout of the response, in place of ``request.timeout.ms``.
 
         Returns:
             The correlation id. If the node supports no common version, the outcome is an error. A
@@ -174,7 +174,7 @@ class NetworkClient:
             callback,
             version_min=version_min,
             version_max=version_max,
-            seconds_max=seconds_max,
+            timeout_seconds=timeout_seconds,
         )
 
     async def request(
@@ -184,7 +184,7 @@ class NetworkClient:
         *,
         version_min: int = 0,
         version_max: int | None = None,
-        seconds_max: float | None = None,
+        timeout_seconds: float | None = None,
     ) -> Any:
         """Send a request as soon as the node can take it, and wait for the response.
 
@@ -196,7 +196,7 @@ class NetworkClient:
             body: the request.
             version_min: the oldest version that can carry the body.
             version_max: the newest version that the caller understands; None for no limit.
-            seconds_max: timeout of the response, in place of ``request.timeout.ms``.
+            timeout_seconds: timeout of the response, in place of ``request.timeout.ms``.
 
         Returns:
             The response.
@@ -213,7 +213,11 @@ class NetworkClient:
         it out, and the response is dropped.
         """
         return await self._client.request(
-            node, body, version_min=version_min, version_max=version_max, seconds_max=seconds_max
+            node,
+            body,
+            version_min=version_min,
+            version_max=version_max,
+            timeout_seconds=timeout_seconds,
         )
 
     # Waits.
@@ -270,21 +274,21 @@ class NetworkClient:
         """
         await self._client.run()
 
-    async def poll(self, seconds_max: float = math.inf) -> list[ClientResponse]:
+    async def poll(self, timeout_seconds: float = math.inf) -> list[ClientResponse]:
         """Make all the progress that is possible now, or wait until some is.
 
         Args:
-            seconds_max: how long to wait at most.
+            timeout_seconds: how long to wait at most.
 
         Returns:
             The outcomes of requests, in order, after their callbacks have run. Empty if something
             else happened, such as a connection that was made.
 
         Raises:
-            ValueError: ``seconds_max`` is negative.
+            ValueError: ``timeout_seconds`` is negative.
             trio.BusyResourceError: another task is polling.
             trio.ClosedResourceError: the client is closed.
 
         Cancellation: loses nothing; the next poll returns the outcomes.
         """
-        return await self._client.poll(seconds_max)
+        return await self._client.poll(timeout_seconds)

@@ -137,7 +137,7 @@ class CoordinatorFinder:
         assert versions is not None
         version = versions.codec(api_key_of(request()), version_max=version_max).version
         answer = PendingResponse()
-        client.send(node, body(version), answer, version_max=version, seconds_max=seconds_max)
+        client.send(node, body(version), answer, version_max=version, timeout_seconds=seconds_max)
         return await answer.wait()
 
     def forget(self, node: Node | None, reason: str) -> None:
