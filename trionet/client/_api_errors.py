@@ -1,0 +1,45 @@
+"""Turn the error codes of responses into exceptions."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ..errors import ApiError, AuthenticationError, ResponseTooLargeError, UnsupportedVersionError
+from ..protocol import error_codes
+
+# The client's metadata is out of date, or the broker's own is not complete yet (Kafka:
+# InvalidMetadataException).
+STALE_METADATA: Final = frozenset(
+    {
+        error_codes.UNKNOWN_TOPIC_OR_PARTITION,
+        error_codes.LEADER_NOT_AVAILABLE,
+        error_codes.NOT_LEADER_OR_FOLLOWER,
+        error_codes.REPLICA_NOT_AVAILABLE,
+        error_codes.KAFKA_STORAGE_ERROR,
+        error_codes.LISTENER_NOT_FOUND,
+        error_codes.FENCED_LEADER_EPOCH,
+        error_codes.UNKNOWN_TOPIC_ID,
+        error_codes.INCONSISTENT_TOPIC_ID,
+    }
+)
+
+
+#: Errors that a retry will not fix, so that they are raised at once.
+LASTING: Final = (AuthenticationError, UnsupportedVersionError, ResponseTooLargeError)
+
+
+def api_error(error_code: int, about: str, message: str | None = None) -> ApiError:
+    """Build the exception for an error code of a response.
+
+    Args:
+        error_code: from the response; not 0.
+        about: what failed, such as ``topic orders``.
+        message: the broker's error message, if there is one.
+    """
+    name = error_codes.name_of(error_code)
+    return ApiError(error_code, f"{about}: {name}" + (f": {message}" if message else ""))
+
+
+def is_retriable(error: BaseException) -> bool:
+    """Whether the same request may succeed later (Kafka: RetriableException)."""
+    return isinstance(error, ApiError) and error.retriable

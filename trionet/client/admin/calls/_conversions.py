@@ -1,0 +1,120 @@
+"""Helpers shared by all admin calls: error codes, values and ids."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ....errors import ApiError, TrionetError
+from ....protocol.error_codes import NONE
+from ..._api_errors import api_error
+from ..._topic_partition import TopicPartition
+from ..access._acl_operation import AclOperation
+from ._argument_checks import items, mapping, names
+from ._calls import Calls
+
+_ID_BYTES: Final = 16
+_NOT_SENT: Final = -(2**31)
+
+
+class AdminCalls:
+    """A group of admin calls.
+
+    Args:
+        calls: sends their requests.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+
+
+def check(error_code: int, about: str, message: str | None = None) -> None:
+    """Raise an error unless the error code of a response is NONE.
+
+    Raises:
+        ApiError: the code is not NONE.
+    """
+    if error_code != NONE:
+        raise api_error(error_code, about, message)
+
+
+def failure(error_code: int, about: str, message: str | None = None) -> ApiError | None:
+    """Return the error of one item; None if its error code is NONE."""
+    return None if error_code == NONE else api_error(error_code, about, message)
+
+
+Setting = str | int | float | bool | None
+"""A value of a topic's or broker's configuration; None for no value."""
+
+
+def setting_text(value: Setting) -> str | None:
+    """Convert a value to Kafka's string form.
+
+    Raises:
+        TypeError: the value has another type.
+    """
+    if value is not None and not isinstance(value, str | int | float):
+        raise TypeError(f"a setting must be a str, int, float, bool or None, not {value!r}")
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if value is None else str(value)
+
+
+def id_bytes(text: str) -> bytes:
+    """Parse the base64 form of a 16-byte id.
+
+    Raises:
+        TypeError, ValueError: it is invalid.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"an id must be a str, not {text!r}")
+    try:
+        raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+    except ValueError:
+        raw = b""
+    if len(raw) != _ID_BYTES:
+        raise ValueError(f"invalid id {text!r}: expected a URL-safe base64 string of 22 characters")
+    return raw
+
+
+def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """Group partition numbers by topic."""
+    found: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        found.setdefault(topic, []).append(partition)
+    return found
+
+
+def failures(topics: Iterable[Any]) -> dict[TopicPartition, TrionetError | None]:
+    """Return the error of each partition in a response's topics; None for success."""
+    found: dict[TopicPartition, TrionetError | None] = {}
+    for topic in topics:
+        for each in topic.partitions:
+            key = TopicPartition(topic.name, each.partition_index)
+            found[key] = failure(each.error_code, str(key))
+    return found
+
+
+def partitions_by_group(
+    groups: Mapping[str, Iterable[TopicPartition] | None] | Iterable[str],
+) -> dict[str, list[TopicPartition] | None]:
+    """Normalise a caller's groups to partitions by group; None for all partitions.
+
+    Raises:
+        TypeError: the argument has another type.
+    """
+    if not isinstance(groups, Mapping):
+        return dict.fromkeys(names(groups))
+    # Lists, not iterators: a retry needs the same partitions again.
+    return {
+        key: None if value is None else items(value, TopicPartition)
+        for key, value in mapping(groups, str, object).items()
+    }
+
+
+def operations(bits: int) -> frozenset[AclOperation] | None:
+    """The caller's permitted operations from a bit field (KIP-430); None if it was not sent."""
+    if bits == _NOT_SENT:
+        return None
+    return frozenset(each for each in AclOperation if each and bits >> each & 1)

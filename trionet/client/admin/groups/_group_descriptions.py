@@ -1,0 +1,242 @@
+"""Descriptions of classic, consumer and share groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+import attrs
+
+from ....errors import TrionetError, WireFormatError
+from ....protocol import error_codes
+from ....protocol._wire import Message
+from ....protocol.messages import consumer_group_describe as consumer_groups
+from ....protocol.messages import describe_groups as classic_groups
+from ....protocol.messages import share_group_describe as share_groups
+from ....protocol.messages.consumer_protocol_assignment import MESSAGES
+from ..._api_errors import api_error
+from ..._node import Node
+from ..._topic_partition import TopicPartition
+from ..access._acl_operation import AclOperation
+from ..calls._calls import Calls, SendTo
+from ..calls._conversions import operations
+
+D = TypeVar("D")
+
+_CONSUMER: Final = "consumer"
+_DEAD: Final = "Dead"
+_VERSION_BYTES: Final = 2
+_CLASSIC_MEMBER: Final = 0
+# All versions of an assignment start with the fields of the first one.
+_decode_assignment = MESSAGES[0][0]
+
+
+@attrs.frozen
+class GroupMember:
+    """A member of a group.
+
+    Attributes:
+        id: the member id.
+        instance_id: the ``group.instance.id`` of a static member.
+        client_id: the ``client.id``.
+        client_host: the host it connects from.
+        rack: its rack, if known.
+        assignment: its current assignment.
+        target_assignment: its target assignment; None for classic and share groups.
+        epoch: the member epoch; -1 in a classic group.
+        is_classic: whether it uses the classic protocol.
+        topics: the topics it subscribes to, if reported.
+        topic_pattern: the regular expression it subscribes with, if any.
+    """
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rack: str | None
+    assignment: frozenset[TopicPartition]
+    target_assignment: frozenset[TopicPartition] | None = None
+    epoch: int = -1
+    is_classic: bool = True
+    topics: tuple[str, ...] = ()
+    topic_pattern: str | None = None
+
+
+@attrs.frozen
+class GroupDescription:
+    """A group.
+
+    Attributes:
+        id: the group id.
+        type: ``classic``, ``consumer`` or ``share``.
+        state: Kafka's name of the state, such as ``Stable``.
+        protocol_type: the members' protocol, such as ``consumer``.
+        assignor: the name of the assignor.
+        members: the members.
+        coordinator: the group's coordinator.
+        epoch: the group epoch; -1 for a classic group.
+        assignment_epoch: the epoch of the target assignment; -1 for a classic group.
+        operations: the operations permitted to the caller; None if not requested.
+    """
+
+    id: str
+    type: str
+    state: str
+    protocol_type: str
+    assignor: str
+    members: tuple[GroupMember, ...]
+    coordinator: Node
+    epoch: int = -1
+    assignment_epoch: int = -1
+    operations: frozenset[AclOperation] | None = None
+
+
+def of_classic_group(
+    group: classic_groups.DescribedGroup, node: Node, include_operations: bool
+) -> GroupDescription | TrionetError:
+    """Convert a group of a DescribeGroups response.
+
+    Before version 6, a group that does not exist is described as Dead, without an error (KIP-1043).
+    """
+    code = group.error_code
+    if not code and group.group_state == _DEAD:
+        code = error_codes.GROUP_ID_NOT_FOUND
+    if code:
+        return api_error(code, f"group {group.group_id}", group.error_message)
+    return GroupDescription(
+        group.group_id,
+        "classic",
+        group.group_state,
+        group.protocol_type,
+        group.protocol_data,
+        tuple(_classic_member(each, group.protocol_type) for each in group.members),
+        node,
+        operations=operations(group.authorized_operations) if include_operations else None,
+    )
+
+
+def _classic_member(member: classic_groups.DescribedGroupMember, protocol_type: str) -> GroupMember:
+    partitions: Iterable[TopicPartition] = ()
+    if protocol_type == _CONSUMER and member.member_assignment:
+        try:
+            assignment = _decode_assignment(bytes(member.member_assignment), _VERSION_BYTES)
+            partitions = [
+                TopicPartition(topic.topic, number)
+                for topic in assignment.assigned_partitions
+                for number in topic.partitions
+            ]
+        except WireFormatError:
+            pass  # the rest of the description is useful all the same
+    return GroupMember(
+        member.member_id,
+        member.group_instance_id,
+        member.client_id,
+        member.client_host,
+        None,
+        frozenset(partitions),
+    )
+
+
+def describing(
+    calls: Calls,
+    request: Callable[..., Message],
+    of: Callable[[Any, Node, bool], D | TrionetError],
+    *,
+    include_operations: bool,
+) -> SendTo[str, D]:
+    """Return a function that requests descriptions of groups of one type from a broker.
+
+    The requests of all types but the classic one have the same fields.
+
+    Args:
+        calls: sends the requests.
+        request: the class of the request.
+        of: converts a group of the response.
+        include_operations: whether to include the operations permitted to the caller.
+    """
+
+    async def send(node: Node, keys: Sequence[str]) -> dict[str, D | TrionetError]:
+        body = request(group_ids=list(keys), include_authorized_operations=include_operations)
+        response = await calls.client.request(node, body)
+        return {each.group_id: of(each, node, include_operations) for each in response.groups}
+
+    return send
+
+
+def of_consumer_group(
+    group: consumer_groups.DescribedGroup, node: Node, include_operations: bool
+) -> GroupDescription | TrionetError:
+    """Convert a group of a ConsumerGroupDescribe response."""
+    if group.error_code:
+        return api_error(group.error_code, f"group {group.group_id}", group.error_message)
+    return GroupDescription(
+        group.group_id,
+        "consumer",
+        group.group_state,
+        _CONSUMER,
+        group.assignor_name,
+        tuple(
+            GroupMember(
+                each.member_id,
+                each.instance_id,
+                each.client_id,
+                each.client_host,
+                each.rack_id,
+                _partitions(each.assignment),
+                _partitions(each.target_assignment),
+                each.member_epoch,
+                each.member_type == _CLASSIC_MEMBER,
+                tuple(each.subscribed_topic_names),
+                each.subscribed_topic_regex or None,
+            )
+            for each in group.members
+        ),
+        node,
+        group.group_epoch,
+        group.assignment_epoch,
+        operations(group.authorized_operations) if include_operations else None,
+    )
+
+
+def of_share_group(
+    group: share_groups.DescribedGroup, node: Node, include_operations: bool
+) -> GroupDescription | TrionetError:
+    """Convert a group of a ShareGroupDescribe response."""
+    if group.error_code:
+        return api_error(group.error_code, f"group {group.group_id}", group.error_message)
+    return GroupDescription(
+        group.group_id,
+        "share",
+        group.group_state,
+        "share",
+        group.assignor_name,
+        tuple(
+            GroupMember(
+                each.member_id,
+                None,
+                each.client_id,
+                each.client_host,
+                each.rack_id,
+                _partitions(each.assignment),
+                None,
+                each.member_epoch,
+                False,
+                tuple(each.subscribed_topic_names),
+            )
+            for each in group.members
+        ),
+        node,
+        group.group_epoch,
+        group.assignment_epoch,
+        operations(group.authorized_operations) if include_operations else None,
+    )
+
+
+def _partitions(
+    assignment: consumer_groups.Assignment | share_groups.Assignment,
+) -> frozenset[TopicPartition]:
+    return frozenset(
+        TopicPartition(topic.topic_name, number)
+        for topic in assignment.topic_partitions
+        for number in topic.partitions
+    )

@@ -1,0 +1,239 @@
+"""Streams groups (KIP-1071). Their offsets are those of any group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from ....errors import TrionetError
+from ....protocol.messages import streams_group_describe as streams
+from ..._api_errors import api_error
+from ..._node import Node
+from ..access._acl_operation import AclOperation
+from ..calls._argument_checks import names
+from ..calls._calls import SendTo
+from ..calls._conversions import AdminCalls, operations
+from ..calls._nodes import COORDINATOR_CODES
+from ..calls._results import Results
+from ._group_descriptions import describing
+
+Tasks = dict[str, tuple[int, ...]]
+"""The partitions of tasks by subtopology id."""
+
+
+@attrs.frozen
+class StreamsAssignment:
+    """The tasks of a member.
+
+    Attributes:
+        active: active tasks.
+        standby: standby tasks, whose state the member replicates.
+        warmup: warm-up tasks, whose state it restores to become active later.
+    """
+
+    active: Tasks
+    standby: Tasks
+    warmup: Tasks
+
+
+@attrs.frozen
+class StreamsMember:
+    """A member of a streams group.
+
+    Attributes:
+        id: the member id.
+        epoch: the member epoch.
+        instance_id: the ``group.instance.id`` of a static member.
+        rack: its rack, if known.
+        client_id: the ``client.id``.
+        client_host: the host it connects from.
+        topology_epoch: the epoch of its topology.
+        process_id: the id of its process.
+        endpoint: host and port for interactive queries.
+        tags: the client's tags.
+        task_offsets: the changelog offsets of its tasks, by subtopology id and partition.
+        task_end_offsets: the changelog end offsets.
+        assignment: its current tasks.
+        target_assignment: its target tasks.
+        is_classic: whether it uses the classic protocol.
+    """
+
+    id: str
+    epoch: int
+    instance_id: str | None
+    rack: str | None
+    client_id: str
+    client_host: str
+    topology_epoch: int
+    process_id: str
+    endpoint: tuple[str, int] | None
+    tags: dict[str, str]
+    task_offsets: dict[tuple[str, int], int]
+    task_end_offsets: dict[tuple[str, int], int]
+    assignment: StreamsAssignment
+    target_assignment: StreamsAssignment
+    is_classic: bool
+
+
+@attrs.frozen
+class InternalTopic:
+    """An internal topic of Kafka Streams.
+
+    Attributes:
+        name: the topic's name.
+        partitions: the number of partitions; 0 to derive it from the source topics.
+        replication_factor: the number of replicas; 0 for the broker's default.
+        configs: its configuration.
+    """
+
+    name: str
+    partitions: int
+    replication_factor: int
+    configs: Mapping[str, str]
+
+
+@attrs.frozen
+class Subtopology:
+    """A subtopology.
+
+    Attributes:
+        source_topics: the topics it reads.
+        repartition_sink_topics: the repartition topics it writes for other subtopologies.
+        changelog_topics: the changelog topics of its state.
+        repartition_source_topics: the repartition topics it reads.
+    """
+
+    source_topics: tuple[str, ...]
+    repartition_sink_topics: tuple[str, ...]
+    changelog_topics: tuple[InternalTopic, ...]
+    repartition_source_topics: tuple[InternalTopic, ...]
+
+
+@attrs.frozen
+class StreamsGroupDescription:
+    """A streams group.
+
+    Attributes:
+        id: the group id.
+        state: Kafka's name of the state, such as ``Stable``.
+        epoch: the group epoch.
+        assignment_epoch: the epoch of the target assignment.
+        topology_epoch: the epoch of its topology; None before it has one.
+        subtopologies: the subtopologies by id.
+        members: the members.
+        coordinator: the group's coordinator.
+        operations: the operations permitted to the caller; None if not requested.
+    """
+
+    id: str
+    state: str
+    epoch: int
+    assignment_epoch: int
+    topology_epoch: int | None
+    subtopologies: dict[str, Subtopology]
+    members: tuple[StreamsMember, ...]
+    coordinator: Node
+    operations: frozenset[AclOperation] | None
+
+
+class StreamsGroupCalls(AdminCalls):
+    """Calls for streams groups."""
+
+    async def describe_streams_groups(
+        self, groups: Iterable[str], *, include_operations: bool = False
+    ) -> Results[str, StreamsGroupDescription]:
+        """Describe streams groups.
+
+        Args:
+            groups: group ids.
+            include_operations: whether to include the operations permitted to the caller.
+
+        Returns:
+            The group or the error by id.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+        """
+        send: SendTo[str, StreamsGroupDescription] = describing(
+            self._calls,
+            streams.StreamsGroupDescribeRequest,
+            _group,
+            include_operations=include_operations,
+        )
+        return await self._calls.for_each(
+            names(groups), self._calls.at_groups, send, COORDINATOR_CODES
+        )
+
+
+def _group(
+    group: streams.DescribedGroup, node: Node, include_operations: bool
+) -> StreamsGroupDescription | TrionetError:
+    if group.error_code:
+        return api_error(group.error_code, f"group {group.group_id}", group.error_message)
+    topology = group.topology
+    return StreamsGroupDescription(
+        group.group_id,
+        group.group_state,
+        group.group_epoch,
+        group.assignment_epoch,
+        None if topology is None else topology.epoch,
+        {
+            each.subtopology_id: _subtopology(each)
+            for each in (() if topology is None else topology.subtopologies or ())
+        },
+        tuple(map(_member, group.members)),
+        node,
+        operations(group.authorized_operations) if include_operations else None,
+    )
+
+
+def _subtopology(part: streams.Subtopology) -> Subtopology:
+    return Subtopology(
+        tuple(part.source_topics),
+        tuple(part.repartition_sink_topics),
+        tuple(map(_internal_topic, part.state_changelog_topics)),
+        tuple(map(_internal_topic, part.repartition_source_topics)),
+    )
+
+
+def _internal_topic(topic: streams.TopicInfo) -> InternalTopic:
+    configs = {each.key: each.value for each in topic.topic_configs}
+    return InternalTopic(topic.name, topic.partitions, topic.replication_factor, configs)
+
+
+def _member(member: streams.Member) -> StreamsMember:
+    endpoint = member.user_endpoint
+    return StreamsMember(
+        member.member_id,
+        member.member_epoch,
+        member.instance_id,
+        member.rack_id,
+        member.client_id,
+        member.client_host,
+        member.topology_epoch,
+        member.process_id,
+        None if endpoint is None else (endpoint.host, endpoint.port),
+        {each.key: each.value for each in member.client_tags},
+        _task_offsets(member.task_offsets),
+        _task_offsets(member.task_end_offsets),
+        _assignment(member.assignment),
+        _assignment(member.target_assignment),
+        member.is_classic,
+    )
+
+
+def _task_offsets(offsets: Iterable[streams.TaskOffset]) -> dict[tuple[str, int], int]:
+    return {(each.subtopology_id, each.partition): each.offset for each in offsets}
+
+
+def _assignment(assignment: streams.Assignment) -> StreamsAssignment:
+    return StreamsAssignment(
+        _tasks(assignment.active_tasks),
+        _tasks(assignment.standby_tasks),
+        _tasks(assignment.warmup_tasks),
+    )
+
+
+def _tasks(tasks: Iterable[streams.TaskIds]) -> Tasks:
+    return {each.subtopology_id: tuple(each.partitions) for each in tasks}

@@ -1,0 +1,379 @@
+"""Producers and transactions, including hanging ones (KIP-664)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+
+from ....errors import TrionetError
+from ....protocol import error_codes
+from ....protocol.messages import describe_producers, describe_transactions, list_transactions
+from ....protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ....protocol.messages.write_txn_markers import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+    WriteTxnMarkersResponse,
+)
+from ..._api_errors import api_error
+from ..._node import Node
+from ..._topic_partition import TopicPartition
+from ..calls._argument_checks import items, names
+from ..calls._calls import Lookup
+from ..calls._conversions import AdminCalls, by_topic, check, failure
+from ..calls._nodes import COORDINATOR_CODES, LEADER_CODES
+from ..calls._results import Results
+
+_NONE: Final = -1
+# Fencing needs no transaction; Kafka's own client uses the same timeout.
+_FENCING_TIMEOUT_MS: Final = 1
+_FENCING_RETRIED: Final = frozenset({*COORDINATOR_CODES, error_codes.CONCURRENT_TRANSACTIONS})
+
+
+@attrs.frozen
+class ProducerState:
+    """The state of a producer in a partition.
+
+    Attributes:
+        producer_id: the producer id.
+        producer_epoch: the epoch of its last batch.
+        last_sequence: the sequence number of its last record.
+        last_timestamp: the timestamp of its last batch, in ms since the epoch.
+        coordinator_epoch: the coordinator epoch of its last transaction marker; None for none.
+        transaction_start_offset: the first offset of its open transaction; None for none.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int | None
+    transaction_start_offset: int | None
+
+
+@attrs.frozen
+class TransactionListing:
+    """A transactional id in a listing.
+
+    Attributes:
+        transactional_id: the transactional id.
+        producer_id: its producer id.
+        state: Kafka's name of the state, such as ``Ongoing``.
+    """
+
+    transactional_id: str
+    producer_id: int
+    state: str
+
+
+@attrs.frozen
+class TransactionDescription:
+    """The state of a transactional id.
+
+    Attributes:
+        coordinator: its coordinator.
+        state: Kafka's name of the state, such as ``Ongoing``.
+        producer_id: its producer id.
+        producer_epoch: its producer epoch.
+        timeout_ms: its transaction timeout.
+        started_ms: when the open transaction started, in ms since the epoch; None for none.
+        partitions: the partitions in the open transaction.
+    """
+
+    coordinator: Node
+    state: str
+    producer_id: int
+    producer_epoch: int
+    timeout_ms: int
+    started_ms: int | None
+    partitions: frozenset[TopicPartition]
+
+
+@attrs.frozen
+class FencedProducer:
+    """The producer id and epoch of a transactional id after fencing.
+
+    Attributes:
+        producer_id: the producer id.
+        producer_epoch: the new epoch: producers with older epochs are fenced.
+    """
+
+    producer_id: int
+    producer_epoch: int
+
+
+class TransactionCalls(AdminCalls):
+    """Calls for producers and transactions."""
+
+    async def describe_producers(
+        self, partitions: Iterable[TopicPartition], *, broker_id: int | None = None
+    ) -> Results[TopicPartition, list[ProducerState]]:
+        """Return the producers that partitions keep state for.
+
+        Args:
+            partitions: the partitions.
+            broker_id: the broker whose replicas are asked; None for the leaders.
+
+        Returns:
+            The producers or the error by partition.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+        """
+
+        async def send(
+            node: Node, keys: Sequence[TopicPartition]
+        ) -> dict[TopicPartition, list[ProducerState] | TrionetError]:
+            response: describe_producers.DescribeProducersResponse = (
+                await self._calls.client.request(
+                    node,
+                    describe_producers.DescribeProducersRequest(
+                        topics=[
+                            describe_producers.TopicRequest(name=topic, partition_indexes=numbers)
+                            for topic, numbers in by_topic(keys).items()
+                        ]
+                    ),
+                )
+            )
+            found: dict[TopicPartition, list[ProducerState] | TrionetError] = {}
+            for topic in response.topics:
+                for each in topic.partitions:
+                    key = TopicPartition(topic.name, each.partition_index)
+                    error = failure(each.error_code, str(key), each.error_message)
+                    found[key] = error or [_producer(state) for state in each.active_producers]
+            return found
+
+        lookup: Lookup[TopicPartition] = self._calls.at_leaders
+        if broker_id is not None:
+            lookup = self._calls.at_brokers(lambda _: broker_id)
+        return await self._calls.for_each(
+            items(partitions, TopicPartition), lookup, send, LEADER_CODES
+        )
+
+    async def list_transactions(
+        self,
+        *,
+        states: Iterable[str] = (),
+        producer_ids: Iterable[int] = (),
+        duration_ms: int | None = None,
+        pattern: str | None = None,
+    ) -> dict[str, TransactionListing]:
+        """Return the transactional ids that the caller may describe.
+
+        Args:
+            states: only ids in these states, such as ``Ongoing``; empty for all.
+            producer_ids: only ids of these producers; empty for all.
+            duration_ms: only transactions that have been open for longer than this (KIP-994).
+            pattern: an RE2 regular expression that the whole id has to match (KIP-1152).
+
+        Raises:
+            ApiError: INVALID_REQUEST if there is no such state.
+            TrionetError: a broker could not be reached; the listing would be incomplete.
+        """
+        body = list_transactions.ListTransactionsRequest(
+            state_filters=names(states),
+            producer_id_filters=items(producer_ids, int),
+            duration_filter=_NONE if duration_ms is None else duration_ms,
+            transactional_id_pattern=pattern,
+        )
+        version_min = 2 if pattern is not None else 1 if duration_ms is not None else 0
+
+        async def send(
+            node: Node, keys: Sequence[int]
+        ) -> dict[int, dict[str, TransactionListing] | TrionetError]:
+            response: list_transactions.ListTransactionsResponse = await self._calls.client.request(
+                node, body, version_min=version_min
+            )
+            check(response.error_code, f"the transactions of {node}")
+            if response.unknown_state_filters:
+                raise api_error(
+                    error_codes.INVALID_REQUEST,
+                    "the state filter",
+                    f"unknown states: {', '.join(response.unknown_state_filters)}",
+                )
+            found: dict[str, TransactionListing] = {
+                each.transactional_id: TransactionListing(
+                    each.transactional_id, each.producer_id, each.transaction_state
+                )
+                for each in response.transaction_states
+            }
+            return dict.fromkeys(keys, found)
+
+        brokers = await self._calls.retry(self._calls.nodes.all)
+        lookup = self._calls.at_themselves
+        by_broker = (await self._calls.for_each(brokers, lookup, send, COORDINATOR_CODES)).checked()
+        return {id: each for found in by_broker.values() for id, each in found.items()}
+
+    async def describe_transactions(
+        self, transactional_ids: Iterable[str]
+    ) -> Results[str, TransactionDescription]:
+        """Describe transactional ids.
+
+        Args:
+            transactional_ids: the transactional ids.
+
+        Returns:
+            The state or the error by id, such as TRANSACTIONAL_ID_NOT_FOUND.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+        """
+
+        async def send(
+            node: Node, keys: Sequence[str]
+        ) -> dict[str, TransactionDescription | TrionetError]:
+            response: describe_transactions.DescribeTransactionsResponse = (
+                await self._calls.client.request(
+                    node,
+                    describe_transactions.DescribeTransactionsRequest(transactional_ids=list(keys)),
+                )
+            )
+            return {
+                each.transactional_id: _described(each, node)
+                for each in response.transaction_states
+            }
+
+        return await self._calls.for_each(
+            names(transactional_ids), self._calls.at_transactions, send, COORDINATOR_CODES
+        )
+
+    async def abort_transaction(
+        self,
+        partition: TopicPartition,
+        *,
+        producer_id: int,
+        producer_epoch: int,
+        coordinator_epoch: int = _NONE,
+    ) -> None:
+        """Abort a hanging transaction in one partition: its coordinator no longer knows it.
+
+        The arguments are from :meth:`describe_producers`.
+
+        Args:
+            partition: the partition.
+            producer_id: the producer id.
+            producer_epoch: the producer epoch.
+            coordinator_epoch: the coordinator epoch; -1 if no marker was ever written.
+
+        Raises:
+            ApiError: such as INVALID_PRODUCER_EPOCH.
+            TrionetError: the request failed.
+
+        Cancellation: the transaction may have been aborted.
+        """
+
+        async def send(
+            node: Node, keys: Sequence[TopicPartition]
+        ) -> dict[TopicPartition, TrionetError | None]:
+            marker = WritableTxnMarker(
+                producer_id=producer_id,
+                producer_epoch=producer_epoch,
+                transaction_result=False,
+                topics=[
+                    WritableTxnMarkerTopic(name=topic, partition_indexes=numbers)
+                    for topic, numbers in by_topic(keys).items()
+                ],
+                coordinator_epoch=coordinator_epoch,
+            )
+            response: WriteTxnMarkersResponse = await self._calls.client.request(
+                node, WriteTxnMarkersRequest(markers=[marker])
+            )
+            return {
+                TopicPartition(topic.name, each.partition_index): failure(
+                    each.error_code, str(partition)
+                )
+                for marker in response.markers
+                for topic in marker.topics
+                for each in topic.partitions
+            }
+
+        lookup = self._calls.at_leaders
+        (
+            await self._calls.for_each(
+                items([partition], TopicPartition), lookup, send, LEADER_CODES
+            )
+        ).checked()
+
+    async def fence_producers(
+        self, transactional_ids: Iterable[str]
+    ) -> Results[str, FencedProducer]:
+        """Fence the producers of transactional ids, and abort their open transactions.
+
+        Args:
+            transactional_ids: the transactional ids.
+
+        Returns:
+            The new producer id and epoch, or the error, by id.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+
+        Cancellation: producers may have been fenced.
+        """
+
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, FencedProducer | TrionetError]:
+            [key] = keys  # an InitProducerId request has only one
+            response: InitProducerIdResponse = await self._calls.client.request(
+                node,
+                InitProducerIdRequest(
+                    transactional_id=key, transaction_timeout_ms=_FENCING_TIMEOUT_MS
+                ),
+            )
+            fenced = FencedProducer(response.producer_id, response.producer_epoch)
+            return {key: failure(response.error_code, key) or fenced}
+
+        return await self._calls.for_each(
+            names(transactional_ids),
+            self._calls.at_transactions,
+            send,
+            _FENCING_RETRIED,
+            singly=True,
+        )
+
+    async def terminate_transaction(self, transactional_id: str) -> FencedProducer:
+        """Abort the open transaction of a transactional id, fencing its producer (KIP-939).
+
+        Raises:
+            ApiError: the broker rejected the request.
+            TrionetError: the request failed.
+
+        Cancellation: the transaction may have been aborted.
+        """
+        return (await self.fence_producers([transactional_id])).checked()[transactional_id]
+
+
+def _known(number: int) -> int | None:
+    return None if number < 0 else number
+
+
+def _producer(state: describe_producers.ProducerState) -> ProducerState:
+    return ProducerState(
+        state.producer_id,
+        state.producer_epoch,
+        state.last_sequence,
+        state.last_timestamp,
+        _known(state.coordinator_epoch),
+        _known(state.current_txn_start_offset),
+    )
+
+
+def _described(
+    state: describe_transactions.TransactionState, node: Node
+) -> TransactionDescription | TrionetError:
+    if state.error_code:
+        return api_error(state.error_code, state.transactional_id)
+    return TransactionDescription(
+        node,
+        state.transaction_state,
+        state.producer_id,
+        state.producer_epoch,
+        state.transaction_timeout_ms,
+        _known(state.transaction_start_time_ms),
+        frozenset(
+            TopicPartition(topic.topic, number)
+            for topic in state.topics
+            for number in topic.partitions
+        ),
+    )

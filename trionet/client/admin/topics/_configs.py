@@ -1,0 +1,355 @@
+"""Configurations of topics, brokers, groups and client metrics, and broker log levels."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Final
+
+import attrs
+
+from ....errors import TrionetError, UnsupportedVersionError
+from ....protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+)
+from ....protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from ....protocol.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+from ..._node import Node
+from ..calls._argument_checks import items, mapping, names
+from ..calls._calls import Lookup
+from ..calls._conversions import AdminCalls, Setting, check, failure, setting_text
+from ..calls._nodes import CONTROLLER_CODES
+from ..calls._results import Results
+from ..calls._wire_enum import WireEnum
+
+
+class ConfigResourceType(WireEnum):
+    """The type of a resource that has a configuration, with Kafka's numbers."""
+
+    UNKNOWN = 0
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+class ConfigSource(WireEnum):
+    """Where a value comes from."""
+
+    UNKNOWN = 0
+    DYNAMIC_TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+    DYNAMIC_BROKER_LOGGER = 6
+    DYNAMIC_CLIENT_METRICS = 7
+    DYNAMIC_GROUP = 8
+
+
+class ConfigType(WireEnum):
+    """The type of a config's value."""
+
+    UNKNOWN = 0
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+@attrs.frozen
+class ConfigResource:
+    """A resource that has a configuration.
+
+    Attributes:
+        type: the resource's type.
+        name: the name of the topic, group or subscription; the broker id as a string, or empty for
+            the default of all brokers.
+    """
+
+    type: ConfigResourceType
+    name: str
+
+
+@attrs.frozen
+class ConfigSynonym:
+    """A config that another one falls back to.
+
+    Attributes:
+        name: its key.
+        value: its value.
+        source: where it is set.
+    """
+
+    name: str
+    value: str | None
+    source: ConfigSource
+
+
+@attrs.frozen
+class ConfigEntry:
+    """A config of a resource.
+
+    Attributes:
+        name: the key.
+        value: the value; None for a secret, or if there is none.
+        source: where the value is set.
+        is_read_only: whether it cannot be changed while the broker runs.
+        is_sensitive: whether it is a secret.
+        type: the type of the value.
+        synonyms: the configs it falls back to in order of precedence, if requested.
+        documentation: its documentation, if requested and the broker has it.
+    """
+
+    name: str
+    value: str | None
+    source: ConfigSource
+    is_read_only: bool
+    is_sensitive: bool
+    type: ConfigType
+    synonyms: tuple[ConfigSynonym, ...]
+    documentation: str | None
+
+    @property
+    def is_default(self) -> bool:
+        """Whether it has its default value."""
+        return self.source is ConfigSource.DEFAULT
+
+
+@attrs.frozen
+class Append:
+    """Append to a config that is a list.
+
+    Attributes:
+        value: the items to append, separated by commas.
+    """
+
+    value: str
+
+
+@attrs.frozen
+class Subtract:
+    """Remove from a config that is a list.
+
+    Attributes:
+        value: the items to remove, separated by commas.
+    """
+
+    value: str
+
+
+_SET: Final = 0
+_DELETE: Final = 1
+_APPEND: Final = 2
+_SUBTRACT: Final = 3
+
+
+class ConfigCalls(AdminCalls):
+    """Calls for configurations."""
+
+    async def describe_configs(
+        self,
+        resources: Iterable[ConfigResource],
+        *,
+        keys: Iterable[str] | None = None,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+    ) -> Results[ConfigResource, dict[str, ConfigEntry]]:
+        """Read configurations.
+
+        Args:
+            resources: the resources.
+            keys: the keys to read; None for all.
+            include_synonyms: whether to include the configs that values fall back to.
+            include_documentation: whether to include the documentation.
+
+        Returns:
+            The configs by key, or the error, by resource.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+        """
+        wanted = None if keys is None else names(keys)
+
+        async def send(
+            node: Node, keys: Sequence[ConfigResource]
+        ) -> dict[ConfigResource, dict[str, ConfigEntry] | TrionetError]:
+            response: DescribeConfigsResponse = await self._calls.client.request(
+                node,
+                DescribeConfigsRequest(
+                    resources=[
+                        DescribeConfigsResource(
+                            resource_type=key.type,
+                            resource_name=key.name,
+                            configuration_keys=wanted,
+                        )
+                        for key in keys
+                    ],
+                    include_synonyms=include_synonyms,
+                    include_documentation=include_documentation,
+                ),
+                version_min=3 if include_documentation else 1,
+            )
+            return {
+                ConfigResource(ConfigResourceType(each.resource_type), each.resource_name): failure(
+                    each.error_code, each.resource_name, each.error_message
+                )
+                or {config.name: _entry(config) for config in each.configs}
+                for each in response.results
+            }
+
+        nodes = {ConfigResourceType.BROKER_LOGGER, ConfigResourceType.BROKER}
+        lookup = self._at_their_brokers(self._calls.at_any, nodes)
+        return await self._calls.for_each(items(resources, ConfigResource), lookup, send)
+
+    async def incremental_alter_configs(
+        self,
+        changes: Mapping[ConfigResource, Mapping[str, Setting | Append | Subtract]],
+        *,
+        validate_only: bool = False,
+    ) -> Results[ConfigResource, None]:
+        """Change some configs, and leave the others as they are (KIP-339).
+
+        Args:
+            changes: the new value by resource and key; None to reset to the default.
+            validate_only: only check whether the configs could be changed.
+
+        Returns:
+            By resource, None or the error, in which case none of its configs changed.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+
+        Cancellation: configs may have been changed.
+        """
+        changes = mapping(changes, ConfigResource, Mapping)
+
+        async def send(
+            node: Node, keys: Sequence[ConfigResource]
+        ) -> dict[ConfigResource, TrionetError | None]:
+            response: IncrementalAlterConfigsResponse = await self._calls.client.request(
+                node,
+                IncrementalAlterConfigsRequest(
+                    resources=[
+                        AlterConfigsResource(
+                            resource_type=key.type,
+                            resource_name=key.name,
+                            configs=[_change(name, to) for name, to in changes[key].items()],
+                        )
+                        for key in keys
+                    ],
+                    validate_only=validate_only,
+                ),
+            )
+            return {
+                ConfigResource(ConfigResourceType(each.resource_type), each.resource_name): failure(
+                    each.error_code, each.resource_name, each.error_message
+                )
+                for each in response.responses
+            }
+
+        # Controllers accept changes of brokers' configs, but do not know the brokers' addresses.
+        nodes = {ConfigResourceType.BROKER_LOGGER}
+        if not self._calls.nodes.of_controllers:
+            nodes.add(ConfigResourceType.BROKER)
+        lookup = self._at_their_brokers(self._calls.at_controller, nodes)
+        return await self._calls.for_each(changes, lookup, send, CONTROLLER_CODES)
+
+    async def list_config_resources(
+        self, types: Iterable[ConfigResourceType] | None = None
+    ) -> list[ConfigResource]:
+        """Return the resources that have configs of their own (KIP-1142).
+
+        Args:
+            types: the resource types; None for all.
+
+        Raises:
+            TrionetError: the request failed; UnsupportedVersionError if the broker is older than
+                Kafka 4.1, unless only client metrics are requested.
+        """
+        wanted = None if types is None else items(types, ConfigResourceType)
+
+        def listed(response: ListConfigResourcesResponse) -> list[ConfigResource]:
+            check(response.error_code, "the list of resources")
+            return [
+                ConfigResource(ConfigResourceType(each.resource_type), each.resource_name)
+                for each in response.config_resources
+            ]
+
+        body = ListConfigResourcesRequest(resource_types=[int(each) for each in wanted or ()])
+        try:
+            return await self._calls.call_any(body, listed, version_min=1)
+        except UnsupportedVersionError:
+            if wanted != [ConfigResourceType.CLIENT_METRICS]:
+                raise
+        # Version 0 lists client metrics only (KIP-714).
+        return await self._calls.call_any(ListConfigResourcesRequest(), listed)
+
+    def _at_their_brokers(
+        self, others: Lookup[ConfigResource], nodes: Collection[ConfigResourceType]
+    ) -> Lookup[ConfigResource]:
+        """Route resources of the types ``nodes`` to the broker they name, others to ``others``."""
+        brokers: Lookup[ConfigResource] = self._calls.at_brokers(_broker_id)
+
+        async def lookup(
+            keys: Sequence[ConfigResource],
+        ) -> dict[ConfigResource, Node | TrionetError]:
+            # A broker without an id stands for the default of all brokers.
+            default = ConfigResource(ConfigResourceType.BROKER, "")
+            own = [key for key in keys if key.type in nodes and key != default]
+            rest = [key for key in keys if key not in own]
+            return {**(await brokers(own)), **(await others(rest) if rest else {})}
+
+        return lookup
+
+
+def _entry(config: DescribeConfigsResourceResult) -> ConfigEntry:
+    return ConfigEntry(
+        config.name,
+        config.value,
+        ConfigSource(config.config_source),
+        config.read_only,
+        config.is_sensitive,
+        ConfigType(config.config_type),
+        tuple(
+            ConfigSynonym(each.name, each.value, ConfigSource(each.source))
+            for each in config.synonyms
+        ),
+        config.documentation or None,
+    )
+
+
+def _broker_id(resource: ConfigResource) -> int:
+    """Parse a resource's name as a broker id.
+
+    Raises:
+        ValueError: it is not a number.
+    """
+    try:
+        return int(resource.name)
+    except ValueError as error:
+        raise ValueError(f"invalid broker id {resource.name!r}: expected an integer") from error
+
+
+def _change(name: str, to: Setting | Append | Subtract) -> AlterableConfig:
+    if isinstance(to, (Append, Subtract)):
+        operation = _APPEND if isinstance(to, Append) else _SUBTRACT
+        return AlterableConfig(name=name, config_operation=operation, value=to.value)
+    operation = _DELETE if to is None else _SET
+    return AlterableConfig(name=name, config_operation=operation, value=setting_text(to))

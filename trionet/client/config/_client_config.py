@@ -1,0 +1,160 @@
+"""The configuration of one client, parsed and checked key by key."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from ...errors import ConfigError
+from ...protocol._config_types import Password, Value, parse_value, value_text
+from ._keys import ClientKeys
+
+logger = logging.getLogger("trionet.client")
+
+
+def _lower(raw: object) -> object:
+    return raw.lower() if isinstance(raw, str) else raw
+
+
+def _upper(raw: object) -> object:
+    return raw.upper() if isinstance(raw, str) else raw
+
+
+def _number_as_text(raw: object) -> object:
+    return str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
+
+
+# Kafka compares these case-insensitively (ConfigDef.CaseInsensitiveValidString), and `acks=1` is
+# what Python users write.
+_BEFORE_PARSING: Mapping[str, Callable[[object], object]] = MappingProxyType(
+    {
+        "acks": _number_as_text,
+        "group.protocol": _lower,
+        "metadata.recovery.strategy": _lower,
+        "metrics.recording.level": _upper,
+        "security.protocol": _upper,
+    }
+)
+
+
+class ClientConfig:
+    """An immutable configuration of valid keys and values.
+
+    ``config[key]`` returns a value, or its default, by Kafka's dotted key. The typed accessors may
+    only be used for keys with values of that type. Each key is checked by itself; whether the
+    values fit each other is checked where settings are built from them.
+
+    Attributes:
+        given: the explicitly set values by dotted key.
+        keys: the keys of this kind of client.
+    """
+
+    __slots__ = ("given", "keys")
+
+    def __init__(self, keys: ClientKeys, given: dict[str, Value]) -> None:
+        self.keys = keys
+        self.given: Mapping[str, Value] = MappingProxyType(given)
+
+    def __getitem__(self, key: str) -> Value:
+        if key in self.given:
+            return self.given[key]
+        return self.keys.applied[key][2]
+
+    def __repr__(self) -> str:
+        settings = ", ".join(f"{key}={value_text(value)}" for key, value in self.given.items())
+        return f"ClientConfig({settings})"
+
+    @property
+    def without_effect(self) -> tuple[str, ...]:
+        """The keys that were set although they have no effect."""
+        return tuple(key for key in self.given if key in self.keys.without_effect)
+
+    def integer(self, key: str) -> int:
+        """An integer, in the key's unit."""
+        value = self[key]
+        assert isinstance(value, int)
+        return value
+
+    def flag(self, key: str) -> bool:
+        value = self[key]
+        assert isinstance(value, bool)
+        return value
+
+    def text(self, key: str) -> str:
+        value = self[key]
+        assert isinstance(value, str)
+        return value
+
+    def optional(self, key: str) -> str | None:
+        """A string or secret; None if it is not set or empty."""
+        value = self[key]
+        if isinstance(value, Password):
+            value = value.text
+        assert value is None or isinstance(value, str)
+        return value or None
+
+    def names(self, key: str) -> tuple[str, ...]:
+        value = self[key]
+        assert isinstance(value, tuple)
+        return value
+
+    def seconds(self, key: str) -> float:
+        """A duration that the key gives in milliseconds; infinite if it is negative."""
+        milliseconds = self.integer(key)
+        return milliseconds / 1000 if milliseconds >= 0 else math.inf
+
+    def report(self) -> None:
+        """Log the keys that were accepted, but have no effect."""
+        if self.without_effect:
+            logger.info(
+                "settings without effect for this %s: %s",
+                self.keys.client,
+                ", ".join(self.without_effect),
+            )
+
+
+def read_config(
+    keys: ClientKeys, config: Mapping[str, object] | None, keywords: Mapping[str, object]
+) -> ClientConfig:
+    """Parse and check a client's settings.
+
+    Args:
+        keys: the keys of this kind of client.
+        config: settings by Kafka's dotted keys. Values are strings as in a properties file, or
+            Python values (in milliseconds if the key ends in ``.ms``); ``None`` leaves a key unset.
+        keywords: settings with underscores for dots; they take precedence.
+
+    Raises:
+        ConfigError: a key is unknown or not supported, or its value is not allowed; names what is.
+    """
+    given: dict[str, Value] = {}
+    for settings in (config or {}, keywords):
+        for name, raw in settings.items():
+            key, kind, _, rule = keys.row(name)
+            before = _BEFORE_PARSING.get(key)
+            value = parse_value(key, kind, rule, before(raw) if before else raw)
+            given.pop(key, None)
+            if value is not None:
+                given[key] = value
+    for key, value in given.items():
+        _reject_unsupported(keys, key, value)
+    return ClientConfig(keys, given)
+
+
+def _reject_unsupported(keys: ClientKeys, key: str, value: Value) -> None:
+    unsupported = keys.unsupported.get(key)
+    if unsupported is None or value == unsupported.row[2] or value in unsupported.harmless:
+        return
+    raise ConfigError(f"{key} = {value_text(value)!r} is not supported; {unsupported.advice}")
+
+
+def check_nothing_beside(keywords: Mapping[str, object], *others: object) -> None:
+    """Check that a settings object is not combined with other settings.
+
+    Raises:
+        TypeError: there are other settings.
+    """
+    if keywords or any(each is not None for each in others):
+        raise TypeError("a settings object cannot be combined with keyword settings")

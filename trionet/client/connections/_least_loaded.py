@@ -1,0 +1,51 @@
+"""Choose a node for requests that any node can serve (Kafka: NetworkClient.leastLoadedNode)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from .._node import Node
+from ._connection_states import ClusterConnectionStates
+
+
+def least_loaded(
+    nodes: Sequence[Node],
+    states: ClusterConnectionStates,
+    now: float,
+    *,
+    can_send: Callable[[int, float], bool],
+    in_flight_count: Callable[[Node], int],
+) -> Node | None:
+    """Return the node that is likely to respond first; the first of several equal ones.
+
+    In this order: the ready node with the fewest requests in flight; a node whose connection is
+    being set up; the node that may be connected and was tried longest ago; a node whose
+    connection has been in setup for too long (:data:`.PATIENCE_SECONDS`). None otherwise.
+
+    Args:
+        nodes: the candidates.
+        states: the states of their connections.
+        now: in seconds of the loop's clock.
+        can_send: whether a node can take a request now.
+        in_flight_count: the number of a node's requests without a response.
+    """
+    sendable: list[Node] = []
+    preparing: list[Node] = []
+    connectable: list[Node] = []
+    slow: list[Node] = []
+    for node in nodes:
+        if can_send(node.id, now):
+            sendable.append(node)
+        elif states.is_slow(node.id):
+            slow.append(node)
+        elif states.is_preparing(node.id):
+            preparing.append(node)
+        elif states.can_connect(node.id, now):
+            connectable.append(node)
+    if sendable:
+        return min(sendable, key=in_flight_count)
+    if preparing:
+        return preparing[0]
+    if connectable:
+        return min(connectable, key=lambda node: states.last_attempt_at(node.id))
+    return slow[0] if slow else None

@@ -1,0 +1,161 @@
+"""Which nodes can be reached, and why others cannot: logged once, and quoted in errors.
+
+A cause is logged when it is new for its node, not with every attempt, and again once the node has
+been reached in between. :meth:`Reachability.problem` explains to a user why a wait does not end.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+import trio
+
+from ...errors import CallTimedOutError
+from .._node import Node
+from ..metadata._cluster import Cluster
+
+logger = logging.getLogger("trionet.client")
+
+# A message names this many nodes, and only counts the others.
+_NAMED_MAX: Final = 3
+
+
+class _Trouble(NamedTuple):
+    address: str
+    cause: str
+
+
+class Reachability:
+    """The current cause for each node that cannot be reached.
+
+    Args:
+        are_advertised: whether brokers' addresses come from their ``advertised.listeners``; else
+            the client's owner sets them.
+
+    Attributes:
+        was_reached: whether any broker has responded at its advertised address.
+    """
+
+    def __init__(self, *, are_advertised: bool = True) -> None:
+        self.was_reached = False
+        self._are_advertised = are_advertised
+        self._troubles: dict[int, _Trouble] = {}
+        self._reached: set[str] = set()
+        self._scopes: set[trio.CancelScope] = set()
+        self._waiting_since: float | None = None
+
+    # Events.
+
+    def failed(self, node: Node, cause: str, level: int = logging.WARNING) -> None:
+        """Record and log that a connection could not be made, or is not usable."""
+        trouble = _Trouble(node.address, cause)
+        if self._troubles.get(_key(node)) == trouble:
+            level = logging.DEBUG
+        self._troubles[_key(node)] = trouble
+        hint = ""
+        if node.broker_id is not None and not self._is_known_at(node.address):
+            hint = f"; broker {node.broker_id} advertises that address (advertised.listeners)"
+        logger.log(level, "could not connect to %s: %s%s", node, cause, hint)
+
+    def reached(self, node: Node) -> None:
+        """Record that a node has responded to a request."""
+        self._troubles.pop(_key(node), None)
+        self._reached.add(node.address)
+        if node.id >= 0 and not self.was_reached:
+            self.was_reached = True
+            for scope in self._scopes:
+                scope.deadline = math.inf
+
+    def forget_departed(self, cluster: Cluster) -> None:
+        """Forget brokers that have left the cluster."""
+        for broker_id in [each for each in self._troubles if each >= 0]:
+            if broker_id not in cluster.nodes:
+                del self._troubles[broker_id]
+
+    # Messages.
+
+    def problem(self, cluster: Cluster) -> str:
+        """Why the cluster, or one of its brokers, cannot be reached; empty if that is not known.
+
+        Args:
+            cluster: the newest snapshot.
+        """
+        brokers = {
+            id: trouble
+            for id, trouble in self._troubles.items()
+            if id >= 0 and (self._are_advertised or id in cluster.nodes)
+        }
+        servers = {id: trouble for id, trouble in self._troubles.items() if id < 0}
+        is_lost = cluster.is_bootstrap and len(servers) == len(cluster.nodes)
+        if brokers and not is_lost:
+            return _counted([self._of_broker(*each) for each in brokers.items()], "; ")
+        if not servers or not cluster.is_bootstrap:
+            return ""
+        causes = [
+            f"{each.address}: {servers[each.id].cause if each.id in servers else 'no response yet'}"
+            for each in cluster.nodes.values()
+        ]
+        return f"no bootstrap broker could be reached ({_counted(causes, '; ')})"
+
+    def _of_broker(self, broker_id: int, trouble: _Trouble) -> str:
+        if self._is_known_at(trouble.address):
+            return f"broker {broker_id} at {trouble.address} cannot be reached: {trouble.cause}"
+        return (
+            f"broker {broker_id} advertises {trouble.address} (advertised.listeners), which cannot"
+            f" be reached: {trouble.cause}"
+        )
+
+    def _is_known_at(self, address: str) -> bool:
+        """Whether a wrong ``advertised.listeners`` cannot be the cause at this address."""
+        return not self._are_advertised or address in self._reached
+
+    # Waits that would never end.
+
+    @contextmanager
+    def until_reached(self, seconds: float, problem: Callable[[], str]) -> Iterator[None]:
+        """Limit the waits in this block until a broker of the cluster has been reached.
+
+        Waiting forever would hide a wrong address or protocol. The time limit spans consecutive
+        blocks, and starts again after it has expired.
+
+        Args:
+            seconds: ``default.api.timeout.ms``.
+            problem: returns why no broker can be reached. If it returns nothing, the expired block
+                is cancelled without an error.
+
+        Raises:
+            CallTimedOutError: no broker was reached in time.
+        """
+        if self.was_reached:
+            yield
+            return
+        if self._waiting_since is None:
+            self._waiting_since = trio.current_time()
+        with trio.CancelScope(deadline=self._waiting_since + seconds) as scope:
+            self._scopes.add(scope)
+            try:
+                yield
+            finally:
+                self._scopes.discard(scope)
+        if scope.cancelled_caught:
+            self._waiting_since = None
+            if why := problem():
+                raise CallTimedOutError(
+                    "no broker of the cluster could be reached within default.api.timeout.ms ="
+                    f" {seconds * 1000:.0f}: {why}"
+                )
+
+
+def _key(node: Node) -> int:
+    """The key of a broker, the same for both of its connections if it is a coordinator."""
+    return node.id if node.broker_id is None else node.broker_id
+
+
+def _counted(texts: list[str], separator: str) -> str:
+    shown = separator.join(texts[:_NAMED_MAX])
+    more = len(texts) - _NAMED_MAX
+    return f"{shown} and {more} more" if more > 0 else shown

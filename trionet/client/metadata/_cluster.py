@@ -1,0 +1,182 @@
+"""An immutable view of the cluster: brokers, topics and partition leaders (Kafka: Cluster)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+
+from ...protocol._wire import NO_UUID
+from ...protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+from .._node import Node
+from .._topic_partition import TopicPartition
+
+NO_LEADER = -1
+
+
+@attrs.frozen(kw_only=True)
+class PartitionMetadata:
+    """Metadata of one partition.
+
+    Attributes:
+        index: the partition number.
+        leader: the leader's node id; -1 for none.
+        leader_epoch: the leader epoch; -1 if the broker does not report it (KIP-320).
+        replicas: the node ids of the replicas.
+        in_sync: the node ids of the in-sync replicas.
+        offline: the node ids of the offline replicas.
+        error_code: the partition's error code; 0 for none.
+    """
+
+    index: int
+    leader: int = NO_LEADER
+    leader_epoch: int = -1
+    replicas: tuple[int, ...] = ()
+    in_sync: tuple[int, ...] = ()
+    offline: tuple[int, ...] = ()
+    error_code: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class TopicMetadata:
+    """Metadata of one topic.
+
+    Attributes:
+        name: the topic's name.
+        id: the 16-byte topic id; zeros if the broker does not report it.
+        partitions: the partitions by number.
+        is_internal: whether it is one of Kafka's internal topics.
+        error_code: the topic's error code; 0 for none.
+    """
+
+    name: str
+    id: bytes = NO_UUID
+    partitions: Mapping[int, PartitionMetadata] = attrs.field(factory=dict)
+    is_internal: bool = False
+    error_code: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class Cluster:
+    """An immutable snapshot of a cluster; updates replace it.
+
+    Attributes:
+        id: the cluster id; None if it is not known.
+        controller: the controller's node id; -1 for none.
+        nodes: the brokers by id; the ``bootstrap.servers`` until the brokers are known.
+        topics: the requested topics by name.
+        is_bootstrap: whether the nodes are still the ``bootstrap.servers``.
+    """
+
+    id: str | None = None
+    controller: int = NO_LEADER
+    nodes: Mapping[int, Node] = attrs.field(factory=dict)
+    topics: Mapping[str, TopicMetadata] = attrs.field(factory=dict)
+    is_bootstrap: bool = False
+
+    @classmethod
+    def bootstrap(cls, servers: Iterable[tuple[str, int]]) -> Cluster:
+        """Create the initial cluster; the nodes get made-up negative ids."""
+        nodes = {-1 - i: Node(-1 - i, host, port) for i, (host, port) in enumerate(servers)}
+        return cls(nodes=nodes, is_bootstrap=True)
+
+    def node_at(self, host: str, port: int) -> Node | None:
+        """The node that advertises this address; None if no node does, or several do."""
+        found = [each for each in self.nodes.values() if (each.host, each.port) == (host, port)]
+        return found[0] if len(found) == 1 else None
+
+    def leader(self, topic: str, partition: int) -> Node | None:
+        """The leader of a partition; None if there is none or it is not known."""
+        found = self.topics.get(topic)
+        known = found.partitions.get(partition) if found is not None else None
+        return self.nodes.get(known.leader) if known is not None else None
+
+
+def with_leaders(
+    before: Cluster, leaders: Mapping[TopicPartition, tuple[int, int]], nodes: Iterable[Node]
+) -> Cluster:
+    """Return the cluster updated with leaders that a Produce or Fetch response reported (KIP-951).
+
+    Args:
+        before: the cluster so far.
+        leaders: node id and leader epoch by partition. Leaders whose epoch is not newer than the
+            known one, or whose node is not known, are ignored.
+        nodes: the leaders' nodes, if the response has them.
+    """
+    known = {**before.nodes, **{each.id: each for each in nodes}}
+    topics = dict(before.topics)
+    for (name, index), (leader, epoch) in leaders.items():
+        topic = topics.get(name)
+        partition = topic.partitions.get(index) if topic is not None else None
+        if topic is None or partition is None or leader not in known:
+            continue
+        if epoch > partition.leader_epoch:
+            moved = attrs.evolve(partition, leader=leader, leader_epoch=epoch, error_code=0)
+            topics[name] = attrs.evolve(topic, partitions={**topic.partitions, index: moved})
+    return attrs.evolve(before, nodes=known, topics=topics)
+
+
+def described(response: MetadataResponse, before: Cluster, *, is_partial: bool) -> Cluster:
+    """Return the cluster that a Metadata response describes.
+
+    A partition's leader with an older epoch than the known one is ignored: the response comes from
+    a broker with stale metadata (KIP-320), unless the topic has been recreated.
+
+    Args:
+        response: the response.
+        before: the cluster so far.
+        is_partial: whether only some topics were requested; the others are kept.
+    """
+    topics = dict(before.topics) if is_partial else {}
+    for topic in response.topics:
+        if topic.name is not None:
+            topics[topic.name] = _topic(topic, before.topics.get(topic.name))
+    return Cluster(
+        id=response.cluster_id,
+        controller=response.controller_id,
+        nodes={each.node_id: _node(each) for each in response.brokers},
+        topics=topics,
+    )
+
+
+def _node(broker: MetadataResponseBroker) -> Node:
+    return Node(broker.node_id, broker.host, broker.port, broker.rack)
+
+
+def _topic(topic: MetadataResponseTopic, before: TopicMetadata | None) -> TopicMetadata:
+    assert topic.name is not None
+    known: Mapping[int, PartitionMetadata] = {}
+    # A broker that reports no topic ids may have stale metadata all the same.
+    if before is not None and topic.topic_id in (before.id, NO_UUID):
+        known = before.partitions
+    return TopicMetadata(
+        name=topic.name,
+        id=topic.topic_id,
+        partitions={
+            each.partition_index: _partition(each, known.get(each.partition_index))
+            for each in topic.partitions
+        },
+        is_internal=topic.is_internal,
+        error_code=topic.error_code,
+    )
+
+
+def _partition(
+    partition: MetadataResponsePartition, before: PartitionMetadata | None
+) -> PartitionMetadata:
+    if before is not None and 0 <= partition.leader_epoch < before.leader_epoch:
+        return before
+    return PartitionMetadata(
+        index=partition.partition_index,
+        leader=partition.leader_id,
+        leader_epoch=partition.leader_epoch,
+        replicas=tuple(partition.replica_nodes),
+        in_sync=tuple(partition.isr_nodes),
+        offline=tuple(partition.offline_replicas),
+        error_code=partition.error_code,
+    )

@@ -1,0 +1,285 @@
+"""Pushes a client's metrics to a broker that subscribes to them (KIP-714).
+
+(Kafka: ClientTelemetryReporter, NetworkClient.TelemetrySender.) A broker is asked which metrics it
+wants, and how often; they are then pushed to that broker for as long as it stays connected. Brokers
+without a metrics plugin do not support the API, and are sent nothing. All of this runs in the
+background: no call waits for it, and its errors are only logged.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import random
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final, Protocol
+
+import attrs
+import trio
+
+from ...errors import TrionetError, UnsupportedVersionError
+from ...metrics._otlp import metrics_data
+from ...net._network import Network
+from ...protocol import api_keys, error_codes
+from ...protocol._wire import NO_UUID
+from ...protocol.messages.get_telemetry_subscriptions import (
+    GetTelemetrySubscriptionsRequest,
+    GetTelemetrySubscriptionsResponse,
+)
+from ...protocol.messages.push_telemetry import PushTelemetryRequest
+from ...protocol.records.compression._codecs import NAMES, compress
+from .._node import Node
+from ..metadata._metadata import Metadata
+from ..requests._api_versions import NodeApiVersions
+from ..requests._pending_response import PendingResponse
+from ..requests._response import ClientResponse
+from ._client_metrics import ClientMetrics
+from ._telemetry_points import TelemetryPoints
+
+logger = logging.getLogger("trionet.client")
+
+# If the broker names no interval or could not be reached (Kafka: DEFAULT_PUSH_INTERVAL_MS).
+INTERVAL_SECONDS: Final = 300.0
+# The first push is spread over this share of the interval, so that clients do not push in step.
+_FIRST_PUSH: Final = (0.5, 1.5)
+_NO_COMPRESSION: Final = 0
+_ALL: Final = "*"
+_RETRY_AT_ONCE: Final = (
+    error_codes.UNKNOWN_SUBSCRIPTION_ID,
+    error_codes.UNSUPPORTED_COMPRESSION_TYPE,
+)
+_RETRY_LATER: Final = (error_codes.TELEMETRY_TOO_LARGE, error_codes.THROTTLING_QUOTA_EXCEEDED)
+
+
+@attrs.frozen(kw_only=True)
+class TelemetrySettings:
+    """Settings of a client's telemetry.
+
+    Attributes:
+        is_enabled: whether metrics are pushed at all (``enable.metrics.push``).
+        labels: the labels of all metrics, with KIP-714's names: ``client_rack``, ``group_id``,
+            ``group_instance_id``, ``transactional_id``.
+    """
+
+    is_enabled: bool = False
+    labels: Mapping[str, str] = attrs.field(factory=dict)
+
+
+@attrs.frozen
+class Subscription:
+    """The metrics that a broker subscribes to.
+
+    Attributes:
+        id: the subscription id.
+        interval_seconds: the time between two pushes.
+        bytes_max: the maximum size of a push.
+        compression: the compression codec of pushes.
+        is_delta: whether counters are sent as the increase since the last push.
+        prefixes: prefixes of the wanted metrics' names; empty if none is wanted.
+    """
+
+    id: int
+    interval_seconds: float
+    bytes_max: int
+    compression: int
+    is_delta: bool
+    prefixes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, response: GetTelemetrySubscriptionsResponse) -> Subscription:
+        """Create a subscription from a broker's response."""
+        interval_ms = response.push_interval_ms
+        known = (each for each in response.accepted_compression_types if each in NAMES)
+        return cls(
+            response.subscription_id,
+            interval_ms / 1000 if interval_ms > 0 else INTERVAL_SECONDS,
+            response.telemetry_max_bytes,
+            next(known, _NO_COMPRESSION),
+            response.delta_temporality,
+            tuple("" if each == _ALL else each for each in response.requested_metrics),
+        )
+
+
+def retry_seconds(error_code: int, interval_seconds: float) -> float:
+    """Seconds until the broker is asked for a subscription again; ``math.inf`` for never.
+
+    (Kafka: ClientTelemetryUtils.maybeFetchErrorIntervalMs.)
+    """
+    if error_code in _RETRY_AT_ONCE:
+        return 0.0
+    return interval_seconds if error_code in _RETRY_LATER else math.inf
+
+
+class TelemetryClient(Protocol):
+    """The part of :class:`.KafkaClient` that telemetry uses."""
+
+    @property
+    def metadata(self) -> Metadata: ...
+
+    async def until_updated(self, updates: int = 0) -> None: ...
+
+    async def until_ready(self, node: Node) -> None: ...
+
+    def least_loaded_node(self, now: float) -> tuple[Node | None, bool]: ...
+
+    def can_send(self, node_id: int, now: float) -> bool: ...
+
+    def versions(self, node: Node) -> NodeApiVersions | None: ...
+
+    def send_internal(
+        self, node: Node, body: Any, now: float, *, version_min: int, callback: Any
+    ) -> None: ...
+
+
+class Telemetry:
+    """The telemetry of one client.
+
+    Args:
+        metrics: the metrics to push.
+        labels: the labels of all metrics.
+        network: provides the time of day.
+
+    Attributes:
+        client_instance_id: the id that a broker assigned to this client; None before that.
+    """
+
+    def __init__(self, metrics: ClientMetrics, labels: Mapping[str, str], network: Network) -> None:
+        self.client_instance_id: bytes | None = None
+        self._metrics = metrics
+        self._labels = labels
+        self._network = network
+        self._rng: random.Random = network.chance
+        self._points = TelemetryPoints(self._now_ns())
+        self._subscription: Subscription | None = None
+        self._interval_seconds = INTERVAL_SECONDS
+        self._node: Node | None = None
+        self._is_delta = False
+
+    def _now_ns(self) -> int:
+        return self._network.now_ms() * 1_000_000
+
+    async def run(self, client: TelemetryClient) -> None:
+        """Subscribe and push until cancelled, or until a broker rejects telemetry for good.
+
+        Another task has to poll.
+        """
+        await trio.lowlevel.checkpoint()
+        seconds = 0.0
+        while seconds < math.inf:
+            await trio.sleep(seconds)
+            try:
+                if self._subscription is None:
+                    seconds = await self._subscribe(client)
+                else:
+                    seconds = await self._push(client, self._subscription)
+            except TrionetError as error:
+                logger.debug("could not push metrics: %s", error)
+                self._node = self._subscription = None
+                seconds = INTERVAL_SECONDS
+            except trio.ClosedResourceError:
+                return  # the client is being closed
+
+    async def _subscribe(self, client: TelemetryClient) -> float:
+        """Request a subscription. Returns the seconds until the next step."""
+        known = self.client_instance_id or NO_UUID
+        body = GetTelemetrySubscriptionsRequest(client_instance_id=known)
+        response = await self._request(client, api_keys.GET_TELEMETRY_SUBSCRIPTIONS, body)
+        if response.error_code:
+            return self._rejected(response.error_code)
+        found = Subscription.of(response)
+        self.client_instance_id = bytes(response.client_instance_id)
+        if found.is_delta != self._is_delta:
+            self._points.forget()
+            self._is_delta = found.is_delta
+        self._interval_seconds = found.interval_seconds
+        if not found.prefixes:
+            return found.interval_seconds
+        self._subscription = found
+        return found.interval_seconds * self._rng.uniform(*_FIRST_PUSH)
+
+    async def _push(self, client: TelemetryClient, subscription: Subscription) -> float:
+        """Push the subscribed metrics. Returns the seconds until the next step."""
+        await trio.lowlevel.checkpoint()
+        body = self._push_request(subscription, is_last=False)
+        if body is None:
+            return subscription.interval_seconds
+        response = await self._request(client, api_keys.PUSH_TELEMETRY, body)
+        if response.error_code:
+            return self._rejected(response.error_code)
+        return subscription.interval_seconds
+
+    def _rejected(self, error_code: int) -> float:
+        self._subscription = None
+        seconds = retry_seconds(error_code, self._interval_seconds)
+        name = error_codes.name_of(error_code)
+        if seconds == math.inf:
+            logger.warning("a broker rejected this client's metrics; pushing no more: %s", name)
+        else:
+            logger.info("a broker rejected this client's metrics for now: %s", name)
+        return seconds
+
+    def _push_request(
+        self, subscription: Subscription, *, is_last: bool
+    ) -> PushTelemetryRequest | None:
+        """Build a push request; None if it exceeds the broker's limit."""
+        assert self.client_instance_id is not None
+        now = trio.current_time()
+        points = self._points.points(
+            self._metrics.snapshot(now),
+            subscription.prefixes,
+            self._now_ns(),
+            is_delta=subscription.is_delta,
+        )
+        data = compress(subscription.compression, metrics_data(points, self._labels))
+        if 0 < subscription.bytes_max < len(data):
+            logger.warning(
+                "metrics not pushed: they have %d bytes, and the broker accepts at most %d",
+                len(data),
+                subscription.bytes_max,
+            )
+            return None
+        return PushTelemetryRequest(
+            client_instance_id=self.client_instance_id,
+            subscription_id=subscription.id,
+            terminating=is_last,
+            compression_type=subscription.compression,
+            metrics=data,
+        )
+
+    async def _request(self, client: TelemetryClient, api_key: int, body: Any) -> Any:
+        """Send a request to the current broker, or to another one if its connection is lost.
+
+        Raises:
+            TrionetError: there was no response.
+        """
+        await client.until_updated()
+        now = trio.current_time()
+        node = self._node
+        if node is None or client.versions(node) is None:
+            node, _ = client.least_loaded_node(now)
+        if node is None:  # all nodes are busy
+            node = self._rng.choice(list(client.metadata.cluster.nodes.values()))
+        await client.until_ready(node)
+        versions = client.versions(node)
+        if versions is None or not versions.versions(api_key):
+            raise UnsupportedVersionError(f"{node} does not support client metrics")
+        self._node = node
+        pending = PendingResponse()
+        client.send_internal(node, body, trio.current_time(), version_min=0, callback=pending)
+        return await pending.wait()
+
+    def end(self, client: TelemetryClient) -> None:
+        """Push the final metrics, if that is possible without waiting: the client is closing."""
+        node, subscription = self._node, self._subscription
+        now = trio.current_time()
+        if node is None or subscription is None or not client.can_send(node.id, now):
+            return
+        body = self._push_request(subscription, is_last=True)
+        if body is not None:
+            with suppress(UnsupportedVersionError):
+                client.send_internal(node, body, now, version_min=0, callback=_ignore)
+
+
+def _ignore(response: ClientResponse) -> None:
+    """Drop the response to the last push: the client is closed."""

@@ -1,0 +1,490 @@
+"""Sends requests and handles what a poll brings: responses, lost connections, timeouts.
+
+This is the inner half of a turn of :class:`.KafkaClient` (Kafka: NetworkClient.handleCompletedSends
+and its siblings). Nothing here waits.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final, cast
+
+from ...errors import (
+    AuthenticationError,
+    DisconnectedError,
+    RequestTimedOutError,
+    ResponseTooLargeError,
+    TrionetError,
+    WireFormatError,
+)
+from ...net._channel import Channel
+from ...net._poll_result import PollResult
+from ...net._selector import Selector
+from ...net.wire._close_reason import CloseReason
+from ...net.wire._framing import Frame
+from ...net.wire._transmission import Send
+from ...protocol import api_keys, error_codes
+from ...protocol._codec import ApiVersionCodec
+from ...protocol._header import decode_response_header, encode_request_header, frame
+from ...protocol._wire import Chunk, Message
+from .._node import Node
+from ..connections._connection_errors import Stage, cause_of_end, no_response, stage_of
+from ..connections._connection_states import (
+    PATIENCE_SECONDS,
+    ClusterConnectionStates,
+    ConnectionState,
+)
+from ..connections._connections import RESPONSE_LIMIT, Connections
+from ..connections._reachability import Reachability
+from ..metadata._cluster import Cluster
+from ..metadata._metadata_updater import MetadataUpdater
+from ..metrics._counters import ClientCounters
+from ..requests._api_versions import NodeApiVersions
+from ..requests._in_flight import InFlightRequest, InFlightRequests
+from ..requests._pending_response import PendingResponse
+from ..requests._record_chunks import flattened
+from ..requests._response import ClientResponse
+from ..requests._throttling import throttle_seconds
+from ..requests._version_discovery import VersionDiscovery, response_codec
+from ..security._sasl_client_authenticator import RESERVED_IDS
+from ._request_settings import RequestSettings
+
+logger = logging.getLogger("trionet.client")
+
+Callback = Callable[[ClientResponse], None]
+
+# Higher ids are reserved for SASL (Kafka: SaslClientAuthenticator.MIN_RESERVED_CORRELATION_ID).
+CORRELATION_ID_MAX = RESERVED_IDS[0] - 1
+
+_DESCRIPTIONS: Final = frozenset({api_keys.METADATA, api_keys.DESCRIBE_CLUSTER})
+
+
+class Exchange:
+    """The requests in flight on a client's connections, and their outcomes.
+
+    Args:
+        selector: the client's own selector.
+        connections: the channels.
+        states: the states of the connections.
+        updater: receives the responses to its requests, and learns of lost connections.
+        settings: settings of requests.
+        counters: counts requests and responses.
+
+    Attributes:
+        in_flight: the requests without a response.
+        versions: the API versions of each connected node.
+        reachability: which nodes have been reached, and why others cannot be.
+    """
+
+    def __init__(
+        self,
+        selector: Selector,
+        connections: Connections,
+        states: ClusterConnectionStates,
+        updater: MetadataUpdater,
+        settings: RequestSettings,
+        counters: ClientCounters,
+    ) -> None:
+        self.in_flight = InFlightRequests(settings.in_flight_max)
+        self._counters = counters
+        self.versions: dict[int, NodeApiVersions] = {}
+        self.reachability = Reachability(are_advertised=updater.is_automatic)
+        self._selector = selector
+        self._connections = connections
+        self._states = states
+        self._updater = updater
+        self._settings = settings
+        self._discovery = VersionDiscovery()
+        self._unconfirmed: set[int] = set()
+        self._completed: list[tuple[Callback | None, ClientResponse]] = []
+        self._last_correlation_id = -1
+
+    # Requests.
+
+    def next_correlation_id(self) -> int:
+        last = self._last_correlation_id
+        self._last_correlation_id = 0 if last >= CORRELATION_ID_MAX else last + 1
+        return self._last_correlation_id
+
+    def send(self, request: InFlightRequest) -> None:
+        """Send a request to a node that is ready for it.
+
+        Raises:
+            LocalProtocolError: the body cannot be encoded.
+        """
+        channel = self._connections.channel(request.node_id)
+        assert channel is not None
+        codec = request.codec
+        header = encode_request_header(codec, request.correlation_id, self._settings.client_id)
+        chunks: list[Chunk] = [header]
+        codec.encode_request(request.body, chunks)
+        framed = frame(flattened(chunks))
+        outgoing = cast(bytes, framed[0]) if len(framed) == 1 else Send(cast(Any, framed))
+        self.in_flight.add(request)
+        self._counters.request_sent(
+            request.node_id, outgoing.size if isinstance(outgoing, Send) else len(outgoing)
+        )
+        self._selector.look_at_clock()
+        if self._selector.send(channel, outgoing):
+            self._handle_sent(request.node_id, request.sent_at)
+        elif channel.send is None:
+            self._selector.wakeup()  # the send failed: no event will end the current poll
+        if not channel.is_open:
+            self._selector.wakeup()  # the current poll has to report the closed channel
+
+    def send_own(
+        self,
+        node_id: int,
+        codec: ApiVersionCodec,
+        body: Message,
+        now: float,
+        callback: Callback | None = None,
+    ) -> None:
+        """Send an internal request, whose outcome is not returned by polls.
+
+        Args:
+            node_id: the node.
+            codec: the request's version.
+            body: the request.
+            now: in seconds of the loop's clock.
+            callback: called with the outcome at once; None for Metadata and ApiVersions, whose
+                responses are handled here.
+        """
+        self.send(
+            InFlightRequest(
+                node_id,
+                self.next_correlation_id(),
+                codec,
+                body,
+                now,
+                self._settings.timeout_seconds,
+                is_internal=True,
+                callback=callback,
+            )
+        )
+
+    def fail(
+        self, node_id: int, body: Message, callback: Callback | None, error: TrionetError
+    ) -> int:
+        """Complete a request that cannot be sent; the next poll returns its outcome."""
+        correlation_id = self.next_correlation_id()
+        response = ClientResponse(
+            node_id=node_id, correlation_id=correlation_id, request=body, error=error
+        )
+        self._completed.append((callback, response))
+        self._selector.wakeup()
+        return correlation_id
+
+    # Outcomes.
+
+    @property
+    def has_completed(self) -> bool:
+        """Whether there are outcomes for :meth:`run_callbacks`."""
+        return bool(self._completed)
+
+    def run_callbacks(self) -> list[ClientResponse]:
+        """Run the callbacks of completed requests, in order, and return the outcomes."""
+        completed, self._completed = self._completed, []
+        for callback, response in completed:
+            if callback is None:
+                continue
+            try:
+                callback(response)
+            except Exception:  # boundary: one callback
+                logger.exception("the callback of a request to node %d failed", response.node_id)
+        return [response for _, response in completed]
+
+    def handle_poll(self, result: PollResult, now: float) -> None:
+        """Handle the result of a selector's poll, in Kafka's order (NetworkClient.poll)."""
+        for channel in result.completed_sends:
+            if self._connections.channel(channel.attachment) is channel:
+                self._handle_sent(channel.attachment, now)
+        for channel, received in result.completed_receives:
+            self._handle_received(channel, received, now)
+        for channel in result.disconnected:
+            self._handle_disconnected(channel, now)
+        for node, cause in self._connections.take_failed().values():
+            self._connection_failed(node, cause, now)
+        for channel in result.connected:
+            self._discovery.connected(channel.attachment)
+        self._discover(now)
+        self._expire(now)
+
+    def _handle_sent(self, node_id: int, now: float) -> None:
+        request = self.in_flight.last_sent(node_id)
+        request.is_sent = True
+        if not request.expects_response:
+            self._complete(self.in_flight.complete_last_sent(node_id), now)
+            self._selector.wakeup()
+
+    def _handle_received(self, channel: Channel, received: Frame, now: float) -> None:
+        node_id: int = channel.attachment
+        if self._connections.channel(node_id) is not channel:
+            return  # the connection has been given up
+        if not self.in_flight.count(node_id):
+            self._close_invalid(node_id, "received a response without a request in flight", now)
+            return
+        request = self.in_flight.oldest(node_id)
+        if not request.is_sent:
+            why = f"received a response to {request!r} before that was fully sent"
+            self._close_invalid(node_id, why, now)
+            return
+        try:
+            body = _decode(request, received)
+        except WireFormatError as error:
+            self._complete(self.in_flight.complete_next(node_id), now, error=error)
+            self._close_invalid(node_id, str(error), now)
+            return
+        self.in_flight.complete_next(node_id)
+        if self._unconfirmed and request.codec.api_key != api_keys.API_VERSIONS:
+            self._mark_usable(node_id)
+        seconds = throttle_seconds(request.codec, body)
+        self._counters.response_received(
+            node_id, request.codec.api_key, len(received), now - request.sent_at, seconds
+        )
+        if seconds:
+            self._states.throttle(node_id, now + seconds)
+            self.in_flight.throttled(node_id, seconds)
+        self._complete(request, now, body)
+
+    def _complete(
+        self,
+        request: InFlightRequest,
+        now: float,
+        body: Any = None,
+        error: TrionetError | None = None,
+    ) -> None:
+        if request.is_internal:
+            self._complete_own(request, now, body, error)
+            return
+        self._completed.append((request.callback, _outcome(request, now, body, error)))
+
+    def _complete_own(
+        self, request: InFlightRequest, now: float, body: Any, error: TrionetError | None
+    ) -> None:
+        if request.callback is not None:
+            request.callback(_outcome(request, now, body, error))
+        elif request.codec.api_key in _DESCRIPTIONS:
+            if error is None:
+                before = self._updater.metadata.cluster
+                self._updater.handle_response(body, now)
+                cluster = self._updater.metadata.cluster
+                if before.is_bootstrap and not cluster.is_bootstrap:
+                    self._close_unneeded(before, now)
+                    self._adopt_connection(before.nodes.get(request.node_id), cluster)
+                self._states.forget_departed(set(before.nodes), set(cluster.nodes))
+                self.reachability.forget_departed(cluster)
+            else:
+                self._updater.handle_failure(now, error)
+        elif error is None:
+            self._learn_versions(request, body, now)
+
+    def _adopt_connection(self, asked: Node | None, cluster: Cluster) -> None:
+        """Keep a bootstrap server's connection for the broker that advertises the same address.
+
+        As librdkafka does. Otherwise every client would open a second connection to that broker,
+        and leave the first one idle.
+        """
+        node = None if asked is None else cluster.node_at(asked.host, asked.port)
+        if asked is None or node is None or self._states.state(node.id) is not None:
+            return
+        if self._connections.channel(asked.id) is None or self._states.is_awaited(asked.id):
+            return
+        self.versions[node.id] = self.versions.pop(asked.id)
+        self.in_flight.rename(asked.id, node.id)
+        self._states.rename(asked.id, node.id)
+        self._connections.rename(asked.id, node.id)
+        self._counters.rename(asked.id, node.id)
+        self.reachability.reached(node)
+
+    def _close_unneeded(self, bootstrap: Cluster, now: float) -> None:
+        """Give up attempts to other bootstrap servers once one of them has responded."""
+        for node_id in bootstrap.nodes:
+            if self._states.is_preparing(node_id) and not self._states.is_awaited(node_id):
+                self.drop(node_id, now)
+
+    # Versions.
+
+    def _discover(self, now: float) -> None:
+        """Send ApiVersions on new connections as soon as they are ready (KAFKA-13388)."""
+        for node_id in self._discovery.due:
+            channel = self._connections.channel(node_id)
+            if channel is None or not channel.is_ready or channel.send is not None:
+                continue
+            if self._settings.discover_versions:
+                codec, request = self._discovery.request(node_id)
+                self._states.checking_api_versions(node_id)
+                self.send_own(node_id, codec, request, now)
+            else:
+                self._discovery.forget(node_id)
+                self._become_ready(node_id, NodeApiVersions())
+
+    def _learn_versions(self, request: InFlightRequest, body: Any, now: float) -> None:
+        node_id = request.node_id
+        if not self._discovery.handle_response(node_id, request.codec.version, body):
+            name = error_codes.name_of(body.error_code)
+            self._close_invalid(node_id, f"ApiVersions failed: {name}", now)
+        elif not body.error_code:
+            self._become_ready(node_id, NodeApiVersions(body))
+
+    def _become_ready(self, node_id: int, versions: NodeApiVersions) -> None:
+        self.versions[node_id] = versions
+        self._states.ready(node_id)
+        self._unconfirmed.add(node_id)
+
+    def _mark_usable(self, node_id: int) -> None:
+        """Note that a node responded to more than ApiVersions: the connection is fully usable."""
+        if node_id in self._unconfirmed:
+            self._unconfirmed.discard(node_id)
+            self.reachability.reached(self._connections.node(node_id))
+
+    # Lost connections and timeouts.
+
+    def _stage(self, node_id: int, channel: Channel | None) -> Stage:
+        """How far a connection has got, if it ended now."""
+        is_checking = self._states.state(node_id) is ConnectionState.CHECKING_API_VERSIONS
+        is_unconfirmed = node_id in self._unconfirmed and self.in_flight.count(node_id) > 0
+        return stage_of(channel, is_checking=is_checking, is_unconfirmed=is_unconfirmed)
+
+    def _expire(self, now: float) -> None:
+        """Log slow connections, and end connects and requests that have timed out."""
+        for node_id in self._states.take_newly_slow(now):
+            node = self._connections.node(node_id)
+            self.reachability.failed(node, self._no_response(node_id, PATIENCE_SECONDS))
+        for node_id in self._states.timed_out_connects(now):
+            node = self._connections.node(node_id)
+            seconds = min(PATIENCE_SECONDS, self._states.setup_seconds(node_id))
+            cause = self._no_response(node_id, round(seconds, 1))
+            self.reachability.failed(node, cause)
+            self.give_up(node_id, DisconnectedError(f"could not connect to {node}: {cause}"), now)
+        for node_id in self.in_flight.timed_out_nodes(now):
+            node = self._connections.node(node_id)
+            request = self.in_flight.oldest(node_id)
+            cause = f"no response to {request.codec.name} within {request.timeout_seconds:g} s"
+            if node_id in self._unconfirmed:
+                self.reachability.failed(node, cause)
+            late = RequestTimedOutError(f"{node}: {cause} (request.timeout.ms)")
+            self.give_up(node_id, late, now)
+
+    def _no_response(self, node_id: int, seconds: float) -> str:
+        stage = self._stage(node_id, self._connections.channel(node_id))
+        return no_response(stage, seconds)
+
+    def _close_invalid(self, node_id: int, why: str, now: float) -> None:
+        """Close a connection whose peer violated the protocol."""
+        node = self._connections.node(node_id)
+        logger.warning("closing the connection to %s: %s", node, why)
+        self._connections.close(node_id, CloseReason.INVALID_RECEIVE, why)
+        self._lost(node_id, DisconnectedError(f"{node}: {why}"), now)
+
+    def give_up(self, node_id: int, error: DisconnectedError, now: float) -> None:
+        """Close a connection by the client's own decision; its requests fail with ``error``."""
+        logger.info("closing a connection: %s", error)
+        self._connections.close(node_id, CloseReason.LOCAL_CLOSE, str(error))
+        self._lost(node_id, error, now)
+
+    def _handle_disconnected(self, channel: Channel, now: float) -> None:
+        node = self._connections.ended(channel)
+        if node is None:
+            return
+        stage = self._stage(node.id, channel)
+        if stage is Stage.FIRST_REQUEST and channel.oversized_bytes:
+            stage = Stage.IN_USE  # it did respond, though with too large a frame
+        cause = cause_of_end(channel, stage, self._connections.protocol)
+        if channel.close_reason is CloseReason.AUTHENTICATION_FAILED:
+            self.reachability.failed(node, cause, logging.ERROR)
+            self._lost(node.id, AuthenticationError(f"could not connect to {node}: {cause}"), now)
+        elif stage is Stage.IN_USE:
+            size = channel.oversized_bytes
+            level = logging.WARNING if size else logging.INFO
+            logger.log(level, "lost the connection to %s: %s", node, cause)
+            if size:
+                self._fail_too_large(node, size, now)
+            self._lost(node.id, DisconnectedError(f"{node}: {cause}"), now)
+        else:
+            self._connection_failed(node, cause, now)
+
+    def _connection_failed(self, node: Node, cause: str, now: float) -> None:
+        """Handle a connection that could not be made, or ended before it was usable."""
+        self.reachability.failed(node, cause)
+        self._lost(node.id, DisconnectedError(f"could not connect to {node}: {cause}"), now)
+
+    def _fail_too_large(self, node: Node, size: int, now: float) -> None:
+        """Fail the oldest request with ResponseTooLargeError instead of DisconnectedError."""
+        if not self.in_flight.count(node.id):
+            return
+        request = self.in_flight.complete_next(node.id)
+        bytes_max = self._connections.response_bytes_max
+        error = ResponseTooLargeError(
+            f"{node}: the response to {api_keys.name_of(request.codec.api_key)} has {size} bytes,"
+            f" more than this client's {RESPONSE_LIMIT} = {bytes_max} allows; set it to {size} or"
+            " more",
+            size,
+            bytes_max,
+        )
+        self._complete(request, now, error=error)
+
+    def _lost(
+        self, node_id: int, error: AuthenticationError | DisconnectedError, now: float
+    ) -> None:
+        """Fail all requests in flight on a lost connection, in the order they were sent."""
+        if isinstance(error, AuthenticationError):
+            self._states.authentication_failed(node_id, error, now)
+        else:
+            self._states.disconnected(node_id, now, error)
+        self._forget(node_id)
+        for request in self.in_flight.clear(node_id):
+            self._complete(request, now, error=error)
+        self._updater.connection_lost(error, now)
+
+    def _forget(self, node_id: int) -> None:
+        self._discovery.forget(node_id)
+        self._unconfirmed.discard(node_id)
+        self.versions.pop(node_id, None)
+
+    def drop(self, node_id: int, now: float) -> None:
+        """Forget a node and its requests in flight, without running callbacks."""
+        self._connections.close(node_id, CloseReason.LOCAL_CLOSE)
+        self._forget(node_id)
+        self._states.remove(node_id)
+        for request in self.in_flight.clear(node_id):
+            error = DisconnectedError(f"node {node_id}: the client closed the connection")
+            if request.is_internal:
+                self._complete(request, now, error=error)
+            elif isinstance(request.callback, PendingResponse):
+                request.callback.fail(error)
+
+    def fail_all(self, error: DisconnectedError, now: float) -> None:
+        """Fail everything in flight, because the client is being closed."""
+        for request in list(self.in_flight):
+            self._complete(request, now, error=error)
+        self.in_flight = InFlightRequests(self._settings.in_flight_max)
+
+
+def _outcome(
+    request: InFlightRequest, now: float, body: Any, error: TrionetError | None
+) -> ClientResponse:
+    return ClientResponse(
+        node_id=request.node_id,
+        correlation_id=request.correlation_id,
+        request=request.body,
+        body=body,
+        error=error,
+        latency_seconds=now - request.sent_at,
+    )
+
+
+def _decode(request: InFlightRequest, received: Frame) -> Any:
+    """Decode a response's body in the version of its request."""
+    codec = request.codec
+    correlation_id, pos = decode_response_header(codec, received)
+    if correlation_id != request.correlation_id:
+        raise WireFormatError(
+            f"received a response to request {correlation_id}, expected {request.correlation_id}"
+        )
+    if codec.api_key == api_keys.API_VERSIONS:
+        codec = response_codec(codec, received, pos)
+    return codec.decode_response(received, pos)

@@ -1,0 +1,382 @@
+"""Sends requests to the nodes of a cluster over one Selector (Kafka: KafkaClient, NetworkClient).
+
+Every client here is built on this class. It is compiled; users have :class:`.NetworkClient`.
+
+One task polls; any number of other tasks send requests, or await :meth:`KafkaClient.request`. A turn
+of :meth:`KafkaClient.poll` has Kafka's steps: request metadata if that is due, poll the selector,
+handle completed sends, completed receives, disconnections, connections and timeouts, and finally
+run the callbacks. The decisions are made by pure state machines: :mod:`._connection_states`,
+:mod:`._in_flight` and :mod:`._metadata`.
+
+A peer that violates the protocol loses its connection; no other connection is affected.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import math
+import random
+from typing import Any
+
+import trio
+
+from ..._util._raising import again
+from ...errors import (
+    AuthenticationError,
+    DisconnectedError,
+    LocalProtocolError,
+    TrionetError,
+    UnsupportedVersionError,
+)
+from ...net._selector import Selector
+from ...net.wire._close_reason import CloseReason
+from ...protocol._codec import ApiVersionCodec
+from ...protocol._request_keys import api_key_of
+from ...protocol._wire import Message
+from .._api_errors import LASTING
+from .._node import Node
+from ..connections._connection_states import ClusterConnectionStates
+from ..connections._connections import Connections
+from ..connections._least_loaded import least_loaded
+from ..metadata._metadata import Metadata
+from ..metadata._metadata_updater import MetadataUpdater
+from ..metrics._client_metrics import ClientMetrics
+from ..metrics._statistics import ClientStatistics
+from ..metrics._telemetry import Telemetry
+from ..requests._api_versions import NodeApiVersions
+from ..requests._in_flight import InFlightRequest
+from ..requests._pending_response import PendingResponse
+from ..requests._response import ClientResponse
+from ._exchange import Callback, Exchange
+from ._request_settings import RequestSettings
+
+
+class KafkaClient:
+    """The compiled part of :class:`.NetworkClient`, which documents the methods.
+
+    Created by :func:`.open_kafka_client`. More than 25 methods, as Kafka's interface of that name
+    with the queries of NetworkClient: each is one row of what a client may ask about its nodes.
+
+    Args:
+        selector: the client's own selector; the opener runs its alarm.
+        connections: the channels.
+        states: the states of the connections.
+        updater: keeps the metadata up to date.
+        settings: settings of requests.
+        rng: decides where the search for the least loaded node starts.
+        metrics: the client's metrics.
+        telemetry: pushes the metrics to brokers that ask for them; None if that is disabled.
+
+    Attributes:
+        metrics: the client's metrics.
+        reachability: which nodes have been reached, and why others cannot be.
+        telemetry: as given.
+    """
+
+    def __init__(
+        self,
+        selector: Selector,
+        connections: Connections,
+        states: ClusterConnectionStates,
+        updater: MetadataUpdater,
+        settings: RequestSettings,
+        rng: random.Random,
+        metrics: ClientMetrics,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        self.metrics = metrics
+        self.telemetry = telemetry
+        self._selector = selector
+        self._connections = connections
+        self._states = states
+        self._updater = updater
+        self._settings = settings
+        self._rng = rng
+        self._exchange = Exchange(
+            selector, connections, states, updater, settings, metrics.counters
+        )
+        self.reachability = self._exchange.reachability
+        self._clock = trio.lowlevel.current_clock().current_time
+        # No poll is longer than the default request timeout, so that a request sent during a poll
+        # rarely has to end it for the sake of its own timeout.
+        self._poll_seconds_max = settings.timeout_seconds
+        self._polled: trio.Event | None = None  # created by the first waiting task
+        self._poll_ends_at = -math.inf  # while no poll is in progress
+        self._is_polling = self._is_closed = False
+
+    @property
+    def metadata(self) -> Metadata:
+        return self._updater.metadata
+
+    # Connections.
+
+    def ready(self, node: Node) -> bool:
+        self._check_open()
+        if self.is_ready(node):
+            return True
+        self.begin_connect(node, self._clock())
+        return False
+
+    def is_ready(self, node: Node) -> bool:
+        now = self._clock()
+        return not self._updater.is_due(now) and self.can_send(node.id, now)
+
+    def can_send(self, node_id: int, now: float) -> bool:
+        if not self._states.is_ready(node_id, now):
+            return False
+        if not self._exchange.in_flight.can_send_more(node_id):
+            return False
+        channel = self._connections.channel(node_id)
+        # The channel has to agree: it may be re-authenticating (KAFKA-5014).
+        return channel is not None and channel.is_ready and channel.send is None
+
+    def begin_connect(self, node: Node, now: float) -> bool:
+        if not self._states.can_connect(node.id, now):
+            return False
+        self._connections.connect(node, self._states.connecting(node.id, node.host, now))
+        if now < self._poll_ends_at:  # it must not sleep past this attempt's setup timeout
+            self._selector.wakeup()
+        return True
+
+    def connection_failed(self, node: Node) -> bool:
+        return self._states.is_disconnected(node.id)
+
+    def connection_delay(self, node: Node) -> float:
+        return self._states.connection_delay(node.id, self._clock())
+
+    def poll_delay(self, node: Node) -> float:
+        return self._states.poll_delay(node.id, self._clock())
+
+    def authentication_error(self, node: Node) -> AuthenticationError | None:
+        return self._states.authentication_error(node.id)
+
+    def connection_error(self, node: Node) -> TrionetError | None:
+        return self._states.error(node.id)
+
+    def connection_problem(self) -> str:
+        return self.reachability.problem(self.metadata.cluster)
+
+    def versions(self, node: Node) -> NodeApiVersions | None:
+        return self._exchange.versions.get(node.id)
+
+    def in_flight_count(self, node: Node | None = None) -> int:
+        in_flight = self._exchange.in_flight
+        return len(in_flight) if node is None else in_flight.count(node.id)
+
+    def statistics(self) -> ClientStatistics:
+        return self.metrics.statistics(self._clock())
+
+    def disconnect(self, node: Node) -> None:
+        if self._states.state(node.id) is None or self._states.is_disconnected(node.id):
+            return
+        error = DisconnectedError(f"{node}: the client closed the connection")
+        self._exchange.give_up(node.id, error, self._clock())
+        self._selector.wakeup()
+
+    def close(self, node: Node) -> None:
+        self._exchange.drop(node.id, self._clock())
+        self._selector.wakeup()  # tasks waiting for this node have to start over
+
+    def least_loaded_node(self, now: float) -> tuple[Node | None, bool]:
+        nodes = list(self.metadata.cluster.nodes.values())
+        start = self._rng.randrange(len(nodes)) if nodes else 0
+        has_ready = any(map(self._states.is_established, self.metadata.cluster.nodes))
+        node = least_loaded(
+            nodes[start:] + nodes[:start],
+            self._states,
+            now,
+            can_send=self.can_send,
+            in_flight_count=self.in_flight_count,
+        )
+        return node, has_ready
+
+    def next_usable_delay(self, now: float) -> float:
+        nodes = self.metadata.cluster.nodes
+        return min((self._states.poll_delay(node_id, now) for node_id in nodes), default=0.0)
+
+    # Requests.
+
+    def send(
+        self,
+        node: Node,
+        body: Message,
+        callback: Callback | None = None,
+        *,
+        version_min: int = 0,
+        version_max: int | None = None,
+        timeout_seconds: float | None = None,
+    ) -> int:
+        self._check_open()
+        now = self._clock()
+        if not self.can_send(node.id, now):
+            raise LocalProtocolError(f"{node} is not ready for a request; call ready() before")
+        exchange = self._exchange
+        try:
+            codec = self._codec(node.id, body, version_min, version_max)
+        except UnsupportedVersionError as error:
+            return exchange.fail(node.id, body, callback, error)
+        request = InFlightRequest(
+            node.id,
+            exchange.next_correlation_id(),
+            codec,
+            body,
+            now,
+            self._settings.timeout_seconds if timeout_seconds is None else timeout_seconds,
+            callback=callback,
+        )
+        exchange.send(request)
+        if request.expires_at < self._poll_ends_at:
+            self._selector.wakeup()
+        return request.correlation_id
+
+    def send_internal(
+        self,
+        node: Node,
+        body: Message,
+        now: float,
+        *,
+        version_min: int,
+        callback: Callback | None = None,
+    ) -> None:
+        """Send an internal request; raises UnsupportedVersionError as :meth:`request` does."""
+        codec = self._codec(node.id, body, version_min, None)
+        self._exchange.send_own(node.id, codec, body, now, callback)
+
+    def _codec(
+        self, node_id: int, body: Message, version_min: int, version_max: int | None
+    ) -> ApiVersionCodec:
+        versions = self._exchange.versions[node_id]
+        return versions.codec(api_key_of(body), version_min=version_min, version_max=version_max)
+
+    async def request(
+        self,
+        node: Node,
+        body: Message,
+        *,
+        version_min: int = 0,
+        version_max: int | None = None,
+        timeout_seconds: float | None = None,
+    ) -> Any:
+        await self.until_ready(node)
+        pending = PendingResponse()
+        self.send(
+            node,
+            body,
+            pending,
+            version_min=version_min,
+            version_max=version_max,
+            timeout_seconds=timeout_seconds,
+        )
+        return await pending.wait()
+
+    # Waits.
+
+    async def until_ready(self, node: Node) -> None:
+        await trio.lowlevel.checkpoint()
+        if self.ready(node):
+            return
+        self._states.add_waiting(node.id)
+        self._selector.wakeup()  # the next poll ends in time to retry this node
+        was_tried = False
+        try:
+            while not self.ready(node):
+                has_failed = self.connection_failed(node)
+                if has_failed and was_tried:
+                    raise again(self._states.error(node.id) or DisconnectedError(str(node)))
+                was_tried = was_tried or not has_failed
+                await self.until_polled()
+        finally:
+            self._states.remove_waiting(node.id)
+
+    async def until_updated(self, updates: int = 0) -> None:
+        await trio.lowlevel.checkpoint()
+        if not self._updater.is_automatic:
+            raise LocalProtocolError(
+                "this client never requests metadata: its nodes are set by a"
+                " ManualMetadataUpdater, whose set_nodes() takes effect at once"
+            )
+        self._selector.wakeup()  # the current poll may have started before the update was requested
+        errors = self.metadata.errors
+        while self.metadata.updates <= updates:
+            self._check_open()
+            error = self.metadata.error if self.metadata.errors > errors else None
+            if isinstance(error, LASTING):
+                raise again(error)
+            await self.until_polled()
+
+    # Polling.
+
+    def wakeup(self) -> None:
+        self._selector.wakeup()
+
+    async def run(self) -> None:
+        while True:
+            await self.poll()
+
+    async def poll(self, timeout_seconds: float = math.inf) -> list[ClientResponse]:
+        if timeout_seconds < 0:
+            raise ValueError(f"timeout_seconds = {timeout_seconds}; allowed: 0 or more")
+        self._check_open()
+        if self._is_polling:
+            raise trio.BusyResourceError("another task is polling this client")
+        self._is_polling = True
+        exchange = self._exchange
+        try:
+            if exchange.has_completed:
+                await trio.lowlevel.checkpoint()
+                return exchange.run_callbacks()
+            now = self._clock()
+            due = self._updater.maybe_update(self, now)
+            seconds = max(
+                0.0, min(timeout_seconds, due, self._next_event(now), self._poll_seconds_max)
+            )
+            self._poll_ends_at = now + seconds
+            result = await self._selector.poll(seconds_max=seconds)
+            self._check_open()
+            now = self._clock()
+            exchange.handle_poll(result, now)
+            # Before the waiting tasks run: metadata requests go before their requests.
+            if self._polled is not None:
+                self._updater.maybe_update(self, now)
+            return exchange.run_callbacks()
+        finally:
+            self._is_polling = False
+            self._poll_ends_at = -math.inf
+            self._wake_waiting()
+
+    def _wake_waiting(self) -> None:
+        """Wake the tasks in :meth:`until_polled`, to check their conditions again."""
+        if self._polled is not None:
+            self._polled.set()
+            self._polled = None
+
+    async def until_polled(self) -> None:
+        if self._polled is None:
+            self._polled = trio.Event()
+        await self._polled.wait()
+
+    def _next_event(self, now: float) -> float:
+        """Seconds until a timeout or backoff ends."""
+        at = min(
+            self._exchange.in_flight.next_expiry(),
+            self._states.next_connect_timeout(),
+            self._states.next_slow_at,
+        )
+        return min(at - now, self._states.next_retry(now))
+
+    # Closing.
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise trio.ClosedResourceError("this client is closed")
+
+    def shut_down(self) -> None:
+        """Close all connections and wake all waiting tasks, which raise ClosedResourceError."""
+        self._is_closed = True
+        self._connections.give_up_all()
+        self._selector.close_all(CloseReason.LOCAL_CLOSE)
+        self._exchange.fail_all(DisconnectedError("the client is closed"), self._clock())
+        self._exchange.run_callbacks()
+        self._selector.wakeup()
+        self._wake_waiting()

@@ -1,0 +1,186 @@
+"""The requests sent to each node that have no response yet (Kafka: InFlightRequests)."""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...errors import LocalProtocolError
+from ...protocol import api_keys
+from ...protocol._codec import ApiVersionCodec
+from ._response import ClientResponse
+
+
+class InFlightRequest:
+    """One request in flight.
+
+    Args:
+        node_id: the node.
+        correlation_id: the correlation id.
+        codec: the version of the request, in which its response is decoded too (KAFKA-2756).
+        body: the request.
+        sent_at: in seconds of the loop's clock.
+        timeout_seconds: how long the response may take, not counting throttling.
+        is_internal: whether the client sent it for itself; its outcome is not returned by polls
+            (KAFKA-6289).
+        callback: called with the outcome at the end of a poll.
+
+    Attributes:
+        is_sent: whether its last byte has been written.
+        throttled_seconds: how long the node has been throttled since; added to the timeout
+            (KAFKA-16083).
+        expects_response: False for a Produce request with ``acks=0``, which has no response.
+    """
+
+    __slots__ = (
+        "body",
+        "callback",
+        "codec",
+        "correlation_id",
+        "expects_response",
+        "is_internal",
+        "is_sent",
+        "node_id",
+        "sent_at",
+        "throttled_seconds",
+        "timeout_seconds",
+    )
+
+    def __init__(
+        self,
+        node_id: int,
+        correlation_id: int,
+        codec: ApiVersionCodec,
+        body: Any,
+        sent_at: float,
+        timeout_seconds: float,
+        *,
+        is_internal: bool = False,
+        callback: Callable[[ClientResponse], None] | None = None,
+    ) -> None:
+        self.node_id = node_id
+        self.correlation_id = correlation_id
+        self.codec = codec
+        self.body = body
+        self.sent_at = sent_at
+        self.timeout_seconds = timeout_seconds
+        self.expects_response = codec.api_key != api_keys.PRODUCE or body.acks != 0
+        self.is_internal = is_internal
+        self.callback = callback
+        self.is_sent = False
+        self.throttled_seconds = 0.0
+
+    @property
+    def expires_at(self) -> float:
+        """When the request times out, in seconds of the loop's clock."""
+        return self.sent_at + self.timeout_seconds + self.throttled_seconds
+
+    def __repr__(self) -> str:
+        return f"<{self.codec.name} {self.correlation_id} to node {self.node_id}>"
+
+
+class InFlightRequests:
+    """The requests in flight, by node, oldest first.
+
+    Args:
+        requests_max: the limit per node (``max.in.flight.requests.per.connection``).
+    """
+
+    def __init__(self, requests_max: int) -> None:
+        self._requests_max = requests_max
+        self._by_node: dict[int, deque[InFlightRequest]] = {}
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[InFlightRequest]:
+        """Iterate over all requests, each node's in the order they were sent."""
+        for requests in self._by_node.values():
+            yield from requests
+
+    def count(self, node_id: int) -> int:
+        return len(self._by_node.get(node_id, ()))
+
+    def add(self, request: InFlightRequest) -> None:
+        self._by_node.setdefault(request.node_id, deque()).append(request)
+        self._count += 1
+
+    def can_send_more(self, node_id: int) -> bool:
+        """Whether another request may be sent: the newest is fully written, the limit not reached."""
+        requests = self._by_node.get(node_id)
+        return not requests or (requests[-1].is_sent and len(requests) < self._requests_max)
+
+    def oldest(self, node_id: int) -> InFlightRequest:
+        """The request whose response comes next.
+
+        Raises:
+            LocalProtocolError: nothing is in flight to the node; so do the methods below.
+        """
+        return self._of(node_id)[0]
+
+    def last_sent(self, node_id: int) -> InFlightRequest:
+        """The newest request."""
+        return self._of(node_id)[-1]
+
+    def complete_next(self, node_id: int) -> InFlightRequest:
+        """Remove and return the oldest request: its response has arrived."""
+        request = self._of(node_id).popleft()
+        self._count -= 1
+        return request
+
+    def complete_last_sent(self, node_id: int) -> InFlightRequest:
+        """Remove and return the newest request: it is sent, and has no response."""
+        request = self._of(node_id).pop()
+        self._count -= 1
+        return request
+
+    def clear(self, node_id: int) -> list[InFlightRequest]:
+        """Remove and return all requests of a node, in the order they were sent."""
+        requests = list(self._by_node.pop(node_id, ()))
+        self._count -= len(requests)
+        return requests
+
+    def rename(self, node_id: int, new_id: int) -> None:
+        """Move a node's requests to another id, which has none."""
+        requests = self._by_node.pop(node_id, None)
+        if requests is not None:
+            self._by_node[new_id] = requests
+            for request in requests:
+                request.node_id = new_id
+
+    def throttled(self, node_id: int, seconds: float) -> None:
+        """Extend the timeouts of a throttled node's requests."""
+        for request in self._by_node.get(node_id, ()):
+            request.throttled_seconds += seconds
+
+    def timed_out_nodes(self, now: float) -> list[int]:
+        """The nodes with a timed out request, be it the oldest or a later one (KAFKA-7231)."""
+        late = []
+        for node_id, requests in self._by_node.items():
+            for each in requests:
+                if now > each.expires_at:
+                    late.append(node_id)
+                    break
+        return late
+
+    def next_expiry(self) -> float:
+        """When the next request times out; ``math.inf`` if nothing is in flight.
+
+        This is the instant after its deadline: a response at the deadline is still in time.
+        """
+        at = math.inf
+        for requests in self._by_node.values():
+            for each in requests:
+                at = min(at, each.expires_at)
+        return math.nextafter(at, math.inf)
+
+    def _of(self, node_id: int) -> deque[InFlightRequest]:
+        requests = self._by_node.get(node_id)
+        if not requests:
+            raise LocalProtocolError(f"nothing is in flight to node {node_id}")
+        return requests

@@ -1,0 +1,48 @@
+"""The outcome of a request (Kafka: ClientResponse)."""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import TrionetError
+
+
+class ClientResponse:
+    """The outcome of a request, as returned by a poll.
+
+    Args:
+        node_id: the node the request was sent to.
+        correlation_id: the request's correlation id.
+        request: the request's body.
+        body: the response's body; None with an ``error``, and for a request without a response
+            (Produce with ``acks=0``).
+        error: why there is no response: :class:`.UnsupportedVersionError` if the node supports no
+            common version of the API, :class:`.DisconnectedError` if the connection was lost,
+            :class:`.RequestTimedOutError` if there was no response in time,
+            :class:`.WireFormatError` if the response does not decode,
+            :class:`.ResponseTooLargeError` if it exceeds ``receive.message.max.bytes``.
+        latency_seconds: the time from sending the request to its outcome.
+    """
+
+    def __init__(
+        self,
+        *,
+        node_id: int,
+        correlation_id: int,
+        request: Any,
+        body: Any = None,
+        error: TrionetError | None = None,
+        latency_seconds: float = 0.0,
+    ) -> None:
+        self.node_id = node_id
+        self.correlation_id = correlation_id
+        self.request = request
+        self.body = body
+        self.error = error
+        self.latency_seconds = latency_seconds
+
+    def __repr__(self) -> str:
+        outcome = self.body if self.error is None else self.error
+        return f"<ClientResponse {self.correlation_id} of node {self.node_id}: {outcome!r}>"

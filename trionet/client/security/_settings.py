@@ -1,0 +1,136 @@
+"""Settings of TLS and SASL for a client's connections."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+
+import attrs
+
+from ...errors import ConfigError
+from ...net.sasl import _oauthbearer as oauthbearer
+from ...net.sasl import _plain as plain
+from ...net.sasl import _scram as scram
+from ...net.tls._tls_client_context import ClientTlsSettings
+from ...net.wire._endpoint import SecurityProtocol
+from ._token_settings import TokenEndpoint
+
+MECHANISMS = (plain.NAME, *scram.HASHES, oauthbearer.NAME)
+"""The SASL mechanisms that clients support."""
+
+
+@attrs.frozen
+class BearerToken:
+    """An OAUTHBEARER token (RFC 6750).
+
+    Attributes:
+        value: the token itself.
+        expires_ms: when it expires, in ms since the epoch; None to use the token's ``exp`` claim.
+            A token without either is never refreshed.
+        extensions: SASL extensions sent with it (KIP-342).
+    """
+
+    value: str = attrs.field(repr=False)
+    expires_ms: int | None = None
+    extensions: Mapping[str, str] = attrs.field(factory=dict)
+
+
+TokenProvider = Callable[[], "BearerToken | str | Awaitable[BearerToken | str]"]
+"""Returns a new token. A plain function is called in a thread, so that it may block."""
+
+
+@attrs.frozen(kw_only=True)
+class RefreshSettings:
+    """When to refresh a token (KIP-255, KIP-368).
+
+    Attributes:
+        window_factor: the share of the token's lifetime after which it is refreshed, 0.5 to 1.0
+            (``sasl.login.refresh.window.factor``).
+        window_jitter: the maximum share of its lifetime added at random, 0 to 0.25
+            (``sasl.login.refresh.window.jitter``).
+        min_period_seconds: the minimum time between refreshes
+            (``sasl.login.refresh.min.period.seconds``).
+        buffer_seconds: the minimum time from the refresh to the token's expiry
+            (``sasl.login.refresh.buffer.seconds``). Both minimums are ignored if the token lives
+            shorter than their sum.
+    """
+
+    window_factor: float = 0.8
+    window_jitter: float = 0.05
+    min_period_seconds: float = 60.0
+    buffer_seconds: float = 300.0
+
+
+@attrs.frozen(kw_only=True)
+class SaslClientSettings:
+    """A client's SASL credentials.
+
+    Attributes:
+        mechanism: one of :data:`MECHANISMS` (``sasl.mechanism``).
+        user_name: for PLAIN and SCRAM (``username`` in ``sasl.jaas.config``).
+        password: for PLAIN and SCRAM (``password`` in ``sasl.jaas.config``).
+        is_delegation_token: whether the name and password are the id and HMAC of a delegation
+            token, for SCRAM (``tokenauth="true"``, KIP-48).
+        token_provider: returns the tokens of OAUTHBEARER (``sasl.login.callback.handler.class``).
+        token_endpoint: the server or file that provides them instead.
+        refresh: when to refresh them.
+    """
+
+    mechanism: str
+    user_name: str = ""
+    password: str = attrs.field(default="", repr=False)
+    is_delegation_token: bool = False
+    token_provider: TokenProvider | None = attrs.field(default=None, repr=False)
+    token_endpoint: TokenEndpoint | None = None
+    refresh: RefreshSettings = attrs.field(factory=RefreshSettings)
+
+    def __attrs_post_init__(self) -> None:
+        if self.mechanism not in MECHANISMS:
+            raise ConfigError(
+                f"unsupported sasl.mechanism = {self.mechanism!r}; allowed: {', '.join(MECHANISMS)}"
+            )
+        if self.mechanism == oauthbearer.NAME:
+            if (self.token_provider is None) == (self.token_endpoint is None):
+                raise ConfigError(
+                    "sasl.mechanism = 'OAUTHBEARER' requires either a function that returns tokens"
+                    " (token_provider) or sasl.oauthbearer.token.endpoint.url"
+                )
+        elif not self.user_name or not self.password:
+            raise ConfigError(
+                f"sasl.mechanism = {self.mechanism!r} requires a user name and a password"
+            )
+        if self.is_delegation_token and self.mechanism not in scram.HASHES:
+            raise ConfigError(
+                f"a delegation token cannot be used with sasl.mechanism = {self.mechanism!r};"
+                " allowed:"
+                f" {', '.join(scram.HASHES)}"
+            )
+
+
+@attrs.frozen(kw_only=True)
+class SecuritySettings:
+    """TLS and SASL for all connections of a client.
+
+    Attributes:
+        protocol: ``security.protocol``.
+        tls: the ``ssl.*`` settings, used with ``SSL`` and ``SASL_SSL``.
+        sasl: the credentials, required with ``SASL_PLAINTEXT`` and ``SASL_SSL``.
+    """
+
+    protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+    tls: ClientTlsSettings = attrs.field(factory=ClientTlsSettings)
+    sasl: SaslClientSettings | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.has_sasl and self.sasl is None:
+            raise ConfigError(
+                f"security.protocol = {self.protocol.value} requires sasl.mechanism and its"
+                " credentials"
+            )
+
+    @property
+    def has_tls(self) -> bool:
+        return self.protocol.has_tls
+
+    @property
+    def has_sasl(self) -> bool:
+        return self.protocol.has_sasl
