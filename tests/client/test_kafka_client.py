@@ -13,7 +13,7 @@ from trionet.client._backoff import ExponentialBackoff
 from trionet.client._node import Node
 from trionet.client.connections._connection_states import ConnectionTimes
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._opening import open_network_client
+from trionet.client.network._open_client import open_network_client
 from trionet.client.requests._response import ClientResponse
 from trionet.errors import DisconnectedError, RequestTimedOutError
 from trionet.net.wire._connecting import Address

@@ -12,7 +12,8 @@ from support.scripted_node import ScriptedNode
 from trionet.client._node import Node
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.metadata._metadata import Metadata, MetadataTimes
-from trionet.client.network._opening import ClientSettings, open_network_client
+from trionet.client.network._open_client import open_network_client
+from trionet.client.network._settings import ClientSettings
 from trionet.errors import DisconnectedError
 from trionet.protocol import error_codes
 from trionet.protocol._wire import NO_UUID

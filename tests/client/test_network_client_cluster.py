@@ -13,7 +13,8 @@ from trionet.client._backoff import ExponentialBackoff
 from trionet.client._node import Node
 from trionet.client.connections._connection_states import ConnectionTimes
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._opening import ClientSettings, open_network_client
+from trionet.client.network._open_client import open_network_client
+from trionet.client.network._settings import ClientSettings
 from trionet.errors import DisconnectedError
 from trionet.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest

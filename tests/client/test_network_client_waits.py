@@ -14,7 +14,7 @@ from support.scripted_node import NamedNetwork, ScriptedNode
 from trionet.client._node import Node
 from trionet.client.connections._connections import LOOKUPS_MAX
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._opening import open_network_client
+from trionet.client.network._open_client import open_network_client
 from trionet.client.requests._response import ClientResponse
 from trionet.errors import DisconnectedError
 from trionet.net.wire._connecting import Address

@@ -8,7 +8,8 @@ from .metadata._cluster import Cluster
 from .metadata._manual_metadata_updater import ManualMetadataUpdater
 from .metadata._metadata import Metadata
 from .network._network_client import NetworkClient
-from .network._opening import ClientSettings, open_network_client
+from .network._open_client import open_network_client
+from .network._settings import ClientSettings
 from .requests._response import ClientResponse
 
 __all__ = [

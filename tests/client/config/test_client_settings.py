@@ -11,7 +11,7 @@ from trionet.client.config._client_config import ClientConfig, read_config
 from trionet.client.config._client_settings import client_settings
 from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
 from trionet.client.metrics._telemetry import TelemetrySettings
-from trionet.client.network._opening import ClientSettings
+from trionet.client.network._settings import ClientSettings
 
 
 def config(**keywords: object) -> ClientConfig:

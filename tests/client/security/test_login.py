@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from support.tokens import unsecured
-from trionet.client.network._opening import ClientSettings, open_network_client
+from trionet.client.network._open_client import open_network_client
+from trionet.client.network._settings import ClientSettings
 from trionet.client.security._login import RETRY_SECONDS, TokenLogin, expiry_of, refresh_at_ms
 from trionet.client.security._settings import (
     BearerToken,

@@ -12,13 +12,13 @@ from ..._util._lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from ._admin import Admin
-    from ._opening import open_admin
-    from .access._acl_operation import AclOperation
+    from ._open_admin import open_admin
     from .access._acls import AclBinding, AclFilter, AclPermission, PatternType, ResourceType
     from .access._delegation_tokens import DelegationToken
     from .access._quotas import QuotaEntity, QuotaFilter, QuotaMatch
     from .access._scram_credentials import ScramDeletion, ScramMechanism, ScramUpsertion
-    from .calls._results import Results
+    from .calls._calls import Results
+    from .calls._enums import AclOperation
     from .calls._settings import AdminSettings
     from .cluster._cluster import ClusterDescription
     from .cluster._features import Features, FeatureUpdate, UpgradeType
@@ -129,7 +129,7 @@ _HOMES: Final = {
     "HIGH_WATERMARK": "topics._partitions",
     "AclBinding": "access._acls",
     "AclFilter": "access._acls",
-    "AclOperation": "access._acl_operation",
+    "AclOperation": "calls._enums",
     "AclPermission": "access._acls",
     "Admin": "_admin",
     "AdminSettings": "calls._settings",
@@ -170,7 +170,7 @@ _HOMES: Final = {
     "Replica": "cluster._log_dirs",
     "ReplicaInfo": "cluster._log_dirs",
     "ResourceType": "access._acls",
-    "Results": "calls._results",
+    "Results": "calls._calls",
     "ScramDeletion": "access._scram_credentials",
     "ScramMechanism": "access._scram_credentials",
     "ScramUpsertion": "access._scram_credentials",
@@ -185,7 +185,7 @@ _HOMES: Final = {
     "TransactionDescription": "groups._transactions",
     "TransactionListing": "groups._transactions",
     "UpgradeType": "cluster._features",
-    "open_admin": "_opening",
+    "open_admin": "_open_admin",
 }
 
 if not TYPE_CHECKING:  # a type checker would accept every misspelt name

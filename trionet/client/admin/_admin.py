@@ -46,7 +46,7 @@ class Admin(
     ClusterCalls,
     RequestCalls,
 ):
-    """An admin client, opened by :func:`._opening.open_admin`.
+    """An admin client, opened by :func:`._open_admin.open_admin`.
 
     Any number of tasks may use it at the same time. A call retries until it succeeds or
     ``default.api.timeout.ms`` has passed. A call about several items returns :class:`.Results`, with

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...protocol._wire import Message
 from .._node import Node
-from .calls._conversions import AdminCalls
+from .calls._calls import AdminCalls
 
 
 class RequestCalls(AdminCalls):

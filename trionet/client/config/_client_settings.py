@@ -12,8 +12,7 @@ from ..connections._connections import ConnectionSettings
 from ..metadata._metadata import MetadataTimes
 from ..metrics._client_metrics import MetricsSettings
 from ..metrics._telemetry import TelemetrySettings
-from ..network._opening import ClientSettings
-from ..network._request_settings import RequestSettings
+from ..network._settings import ClientSettings, RequestSettings
 from ..security._settings import TokenProvider
 from ._client_config import ClientConfig
 from ._security_settings import security_settings

@@ -11,8 +11,7 @@ import trio
 
 from ..._util._raising import again
 from ...errors import ConfigError, TrionetError
-from .._offset_and_metadata import OffsetAndMetadata
-from .._topic_partition import TopicPartition
+from .._topic_partition import OffsetAndMetadata, TopicPartition
 from ..metrics._statistics import ClientStatistics
 from ..network._kafka_client import KafkaClient
 from ._argument_checks import (

@@ -32,8 +32,7 @@ from ...protocol.records.compression._codecs import NAMES, compress
 from .._node import Node
 from ..metadata._metadata import Metadata
 from ..requests._api_versions import NodeApiVersions
-from ..requests._pending_response import PendingResponse
-from ..requests._response import ClientResponse
+from ..requests._response import ClientResponse, PendingResponse
 from ._client_metrics import ClientMetrics
 from ._telemetry_points import TelemetryPoints
 

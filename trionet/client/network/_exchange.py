@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from ...errors import (
     AuthenticationError,
@@ -28,8 +28,7 @@ from ...net.wire._framing import Frame
 from ...net.wire._transmission import Send
 from ...protocol import api_keys, error_codes
 from ...protocol._codec import ApiVersionCodec
-from ...protocol._header import decode_response_header, encode_request_header, frame
-from ...protocol._wire import Chunk, Message
+from ...protocol._wire import Message
 from .._node import Node
 from ..connections._connection_errors import Stage, cause_of_end, no_response, stage_of
 from ..connections._connection_states import (
@@ -43,14 +42,13 @@ from ..metadata._cluster import Cluster
 from ..metadata._metadata_updater import MetadataUpdater
 from ..metrics._counters import ClientCounters
 from ..requests._api_versions import NodeApiVersions
+from ..requests._encoding import decode_response, encode_request
 from ..requests._in_flight import InFlightRequest, InFlightRequests
-from ..requests._pending_response import PendingResponse
-from ..requests._record_chunks import flattened
-from ..requests._response import ClientResponse
+from ..requests._response import ClientResponse, PendingResponse
 from ..requests._throttling import throttle_seconds
-from ..requests._version_discovery import VersionDiscovery, response_codec
+from ..requests._version_discovery import VersionDiscovery
 from ..security._sasl_client_authenticator import RESERVED_IDS
-from ._request_settings import RequestSettings
+from ._settings import RequestSettings
 
 logger = logging.getLogger("trionet.client")
 
@@ -117,12 +115,7 @@ class Exchange:
         """
         channel = self._connections.channel(request.node_id)
         assert channel is not None
-        codec = request.codec
-        header = encode_request_header(codec, request.correlation_id, self._settings.client_id)
-        chunks: list[Chunk] = [header]
-        codec.encode_request(request.body, chunks)
-        framed = frame(flattened(chunks))
-        outgoing = cast(bytes, framed[0]) if len(framed) == 1 else Send(cast(Any, framed))
+        outgoing = encode_request(request, self._settings.client_id)
         self.in_flight.add(request)
         self._counters.request_sent(
             request.node_id, outgoing.size if isinstance(outgoing, Send) else len(outgoing)
@@ -233,7 +226,7 @@ class Exchange:
             self._close_invalid(node_id, why, now)
             return
         try:
-            body = _decode(request, received)
+            body = decode_response(request, received)
         except WireFormatError as error:
             self._complete(self.in_flight.complete_next(node_id), now, error=error)
             self._close_invalid(node_id, str(error), now)
@@ -475,16 +468,3 @@ def _outcome(
         error=error,
         latency_seconds=now - request.sent_at,
     )
-
-
-def _decode(request: InFlightRequest, received: Frame) -> Any:
-    """Decode a response's body in the version of its request."""
-    codec = request.codec
-    correlation_id, pos = decode_response_header(codec, received)
-    if correlation_id != request.correlation_id:
-        raise WireFormatError(
-            f"received a response to request {correlation_id}, expected {request.correlation_id}"
-        )
-    if codec.api_key == api_keys.API_VERSIONS:
-        codec = response_codec(codec, received, pos)
-    return codec.decode_response(received, pos)

@@ -46,10 +46,9 @@ from ..metrics._statistics import ClientStatistics
 from ..metrics._telemetry import Telemetry
 from ..requests._api_versions import NodeApiVersions
 from ..requests._in_flight import InFlightRequest
-from ..requests._pending_response import PendingResponse
-from ..requests._response import ClientResponse
+from ..requests._response import ClientResponse, PendingResponse
 from ._exchange import Callback, Exchange
-from ._request_settings import RequestSettings
+from ._settings import RequestSettings
 
 
 class KafkaClient:

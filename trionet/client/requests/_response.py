@@ -1,4 +1,4 @@
-"""The outcome of a request (Kafka: ClientResponse)."""
+"""The outcome of a request (Kafka: ClientResponse), and a callback to await it."""
 
 # Compiled by mypyc.
 
@@ -6,6 +6,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import trio
+
+from ..._util._raising import again
 from ...errors import TrionetError
 
 
@@ -46,3 +49,34 @@ class ClientResponse:
     def __repr__(self) -> str:
         outcome = self.body if self.error is None else self.error
         return f"<ClientResponse {self.correlation_id} of node {self.node_id}: {outcome!r}>"
+
+
+class PendingResponse:
+    """A request's callback that lets a task await the response."""
+
+    __slots__ = ("_body", "_ended", "_error")
+
+    def __init__(self) -> None:
+        self._ended = trio.Event()
+        self._error: TrionetError | None = None
+        self._body: Any = None
+
+    def __call__(self, response: ClientResponse) -> None:
+        self._body, self._error = response.body, response.error
+        self._ended.set()
+
+    def fail(self, error: TrionetError) -> None:
+        """End the wait with an error: the callback will never be called."""
+        self._error = error
+        self._ended.set()
+
+    async def wait(self) -> Any:
+        """Wait for the response and return its body.
+
+        Raises:
+            TrionetError: there is no response; see :class:`.ClientResponse`.
+        """
+        await self._ended.wait()
+        if self._error is not None:
+            raise again(self._error)  # several requests may share this error object
+        return self._body

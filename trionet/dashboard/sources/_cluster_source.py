@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 import attrs
 import trio
 
-from ...client.admin._calls_opening import open_calls
-from ...client.admin._config import admin_settings
+from ...client.admin._open_calls import open_calls
 from ...client.admin.calls._calls import Calls
+from ...client.admin.calls._settings import admin_settings
 from ...client.admin.cluster._cluster import ClusterCalls
 from ...errors import TrionetError, UnsupportedVersionError
 from ...net._network import SYSTEM, Network

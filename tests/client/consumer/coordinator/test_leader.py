@@ -20,7 +20,7 @@ from trionet.client.consumer.coordinator._group_leader import GroupLeader
 from trionet.client.consumer.coordinator._group_settings import GroupSettings
 from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.client.consumer.state._subscription_state import SubscriptionState
-from trionet.client.network._opening import open_kafka_client
+from trionet.client.network._open_client import open_kafka_client
 from trionet.errors import ConfigError
 from trionet.protocol.messages.join_group import JoinGroupResponseMember
 from trionet.protocol.messages.metadata import (

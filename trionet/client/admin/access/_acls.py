@@ -17,13 +17,12 @@ from ....protocol.messages.delete_acls import (
 )
 from ....protocol.messages.describe_acls import DescribeAclsRequest, DescribeAclsResponse
 from ..._api_errors import api_error
+from ..._argument_checks import items
 from ..._node import Node
-from ..calls._argument_checks import items
-from ..calls._conversions import AdminCalls, check, failure
+from ..calls._calls import AdminCalls, Results
+from ..calls._conversions import check, failure
+from ..calls._enums import AclOperation, WireEnum
 from ..calls._nodes import CONTROLLER_CODES
-from ..calls._results import Results
-from ..calls._wire_enum import WireEnum
-from ._acl_operation import AclOperation
 
 
 class ResourceType(WireEnum):

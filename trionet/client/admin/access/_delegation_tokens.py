@@ -26,8 +26,9 @@ from ....protocol.messages.renew_delegation_token import (
     RenewDelegationTokenRequest,
     RenewDelegationTokenResponse,
 )
-from ..calls._argument_checks import names
-from ..calls._conversions import AdminCalls, check
+from ..._argument_checks import names
+from ..calls._calls import AdminCalls
+from ..calls._conversions import check
 
 DEFAULT_PERIOD: Final = -1
 """The period set by the broker's configuration; when expiring a token, immediately."""

@@ -14,11 +14,11 @@ from ....protocol.messages.describe_client_quotas import (
     DescribeClientQuotasRequest,
     DescribeClientQuotasResponse,
 )
+from ..._argument_checks import items, mapping
 from ..._node import Node
-from ..calls._argument_checks import items, mapping
-from ..calls._conversions import AdminCalls, check, failure
+from ..calls._calls import AdminCalls, Results
+from ..calls._conversions import check, failure
 from ..calls._nodes import CONTROLLER_CODES
-from ..calls._results import Results
 
 
 def _parts(parts: Mapping[str, str | None]) -> tuple[tuple[str, str | None], ...]:

@@ -24,12 +24,12 @@ from ....protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     UserName,
 )
+from ..._argument_checks import items, names
 from ..._node import Node
-from ..calls._argument_checks import items, names
-from ..calls._conversions import AdminCalls, check, failure
+from ..calls._calls import AdminCalls, Results
+from ..calls._conversions import check, failure
+from ..calls._enums import WireEnum
 from ..calls._nodes import CONTROLLER_CODES
-from ..calls._results import Results
-from ..calls._wire_enum import WireEnum
 
 
 class ScramMechanism(WireEnum):

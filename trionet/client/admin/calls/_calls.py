@@ -21,7 +21,6 @@ from ..._node import Node
 from ..._topic_partition import TopicPartition
 from ...network._kafka_client import KafkaClient
 from ._nodes import CONTROLLER_CODES, CoordinatorKind, Nodes
-from ._results import Results
 from ._settings import AdminSettings
 
 K = TypeVar("K")
@@ -33,6 +32,28 @@ Lookup = Callable[[Sequence[K]], Awaitable[Mapping[K, Node | TrionetError]]]
 
 SendTo = Callable[[Node, Sequence[K]], Awaitable[Mapping[K, V | TrionetError]]]
 """Sends one broker a request about some items; raises errors that concern all of them."""
+
+
+class Results(dict[K, V | TrionetError]):
+    """The value or error of each item of a call, by item.
+
+    Errors of single items are not raised.
+    """
+
+    @property
+    def errors(self) -> dict[K, TrionetError]:
+        """The errors of the items that failed."""
+        return {key: value for key, value in self.items() if isinstance(value, TrionetError)}
+
+    def checked(self) -> dict[K, V]:
+        """Return the values of all items.
+
+        Raises:
+            TrionetError: the error of the first item that failed.
+        """
+        for error in self.errors.values():
+            raise error
+        return {key: value for key, value in self.items() if not isinstance(value, TrionetError)}
 
 
 class Calls:
@@ -261,6 +282,17 @@ class Calls:
             return found
 
         return lookup
+
+
+class AdminCalls:
+    """A group of admin calls.
+
+    Args:
+        calls: sends their requests.
+    """
+
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
 
 
 @attrs.frozen

@@ -1,4 +1,4 @@
-"""Helpers shared by all admin calls: error codes, values and ids."""
+"""Conversions shared by admin calls: error codes, values, ids and partitions."""
 
 from __future__ import annotations
 
@@ -9,24 +9,10 @@ from typing import Any, Final
 from ....errors import ApiError, TrionetError
 from ....protocol.error_codes import NONE
 from ..._api_errors import api_error
+from ..._argument_checks import items, mapping, names
 from ..._topic_partition import TopicPartition
-from ..access._acl_operation import AclOperation
-from ._argument_checks import items, mapping, names
-from ._calls import Calls
 
 _ID_BYTES: Final = 16
-_NOT_SENT: Final = -(2**31)
-
-
-class AdminCalls:
-    """A group of admin calls.
-
-    Args:
-        calls: sends their requests.
-    """
-
-    def __init__(self, calls: Calls) -> None:
-        self._calls = calls
 
 
 def check(error_code: int, about: str, message: str | None = None) -> None:
@@ -111,10 +97,3 @@ def partitions_by_group(
         key: None if value is None else items(value, TopicPartition)
         for key, value in mapping(groups, str, object).items()
     }
-
-
-def operations(bits: int) -> frozenset[AclOperation] | None:
-    """The caller's permitted operations from a bit field (KIP-430); None if it was not sent."""
-    if bits == _NOT_SENT:
-        return None
-    return frozenset(each for each in AclOperation if each and bits >> each & 1)

@@ -14,8 +14,9 @@ from ....protocol.messages.unregister_broker import (
     UnregisterBrokerResponse,
 )
 from ..._node import Node
-from ..access._acl_operation import AclOperation
-from ..calls._conversions import AdminCalls, check, operations
+from ..calls._calls import AdminCalls
+from ..calls._conversions import check
+from ..calls._enums import AclOperation, operations
 
 _BROKERS: Final = 1
 _CONTROLLERS: Final = 2

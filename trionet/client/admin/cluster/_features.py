@@ -14,10 +14,10 @@ from ....protocol.messages.update_features import (
     UpdateFeaturesRequest,
     UpdateFeaturesResponse,
 )
+from ..._argument_checks import mapping
 from ...requests._version_discovery import SOFTWARE_NAME
-from ..calls._argument_checks import mapping
-from ..calls._conversions import AdminCalls, check, failure
-from ..calls._results import Results
+from ..calls._calls import AdminCalls, Results
+from ..calls._conversions import check, failure
 
 
 class UpgradeType(IntEnum):

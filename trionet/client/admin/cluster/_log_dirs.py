@@ -20,11 +20,11 @@ from ....protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
 )
 from ..._api_errors import api_error
+from ..._argument_checks import items, mapping
 from ..._node import Node
 from ..._topic_partition import TopicPartition
-from ..calls._argument_checks import items, mapping
-from ..calls._conversions import AdminCalls, by_topic, check, failure
-from ..calls._results import Results
+from ..calls._calls import AdminCalls, Results
+from ..calls._conversions import by_topic, check, failure
 
 
 @attrs.frozen

@@ -13,8 +13,9 @@ from ....protocol._uuids import uuid_text
 from ....protocol.messages import add_raft_voter, describe_quorum
 from ....protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from ..._api_errors import api_error
-from ..calls._argument_checks import items
-from ..calls._conversions import AdminCalls, check, id_bytes
+from ..._argument_checks import items
+from ..calls._calls import AdminCalls
+from ..calls._conversions import check, id_bytes
 
 _TOPIC: Final = "__cluster_metadata"
 

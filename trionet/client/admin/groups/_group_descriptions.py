@@ -17,9 +17,8 @@ from ....protocol.messages.consumer_protocol_assignment import MESSAGES
 from ..._api_errors import api_error
 from ..._node import Node
 from ..._topic_partition import TopicPartition
-from ..access._acl_operation import AclOperation
 from ..calls._calls import Calls, SendTo
-from ..calls._conversions import operations
+from ..calls._enums import AclOperation, operations
 
 D = TypeVar("D")
 

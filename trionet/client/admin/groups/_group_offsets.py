@@ -12,13 +12,12 @@ from ....errors import TrionetError, UnsupportedVersionError
 from ....protocol import error_codes
 from ....protocol.messages import offset_commit, offset_delete, offset_fetch
 from ..._api_errors import api_error
+from ..._argument_checks import items, mapping
 from ..._node import Node
 from ..._topic_partition import TopicPartition
-from ..calls._argument_checks import items, mapping
-from ..calls._calls import Lookup
-from ..calls._conversions import AdminCalls, by_topic, check, failure, failures, partitions_by_group
+from ..calls._calls import AdminCalls, Lookup, Results
+from ..calls._conversions import by_topic, check, failure, failures, partitions_by_group
 from ..calls._nodes import COORDINATOR_CODES
-from ..calls._results import Results
 
 _MANY_GROUPS_VERSION: Final = 8  # KIP-709
 # Later versions use topic ids instead of names.

@@ -15,12 +15,11 @@ from ....protocol.messages import share_group_describe as share_groups
 from ....protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ....protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ....protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from ..._argument_checks import names
 from ..._node import Node
-from ..calls._argument_checks import names
-from ..calls._calls import Lookup, SendTo
-from ..calls._conversions import AdminCalls, check, failure
+from ..calls._calls import AdminCalls, Lookup, Results, SendTo
+from ..calls._conversions import check, failure
 from ..calls._nodes import COORDINATOR_CODES
-from ..calls._results import Results
 from ._group_descriptions import (
     GroupDescription,
     describing,

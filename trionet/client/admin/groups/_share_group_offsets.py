@@ -10,13 +10,12 @@ from ....errors import TrionetError
 from ....protocol.messages import alter_share_group_offsets as altering
 from ....protocol.messages import delete_share_group_offsets as deleting
 from ....protocol.messages import describe_share_group_offsets as describing
+from ..._argument_checks import mapping, names
 from ..._node import Node
 from ..._topic_partition import TopicPartition
-from ..calls._argument_checks import mapping, names
-from ..calls._calls import Lookup
-from ..calls._conversions import AdminCalls, by_topic, check, failure, partitions_by_group
+from ..calls._calls import AdminCalls, Lookup, Results
+from ..calls._conversions import by_topic, check, failure, partitions_by_group
 from ..calls._nodes import COORDINATOR_CODES
-from ..calls._results import Results
 
 
 @attrs.frozen

@@ -9,13 +9,11 @@ import attrs
 from ....errors import TrionetError
 from ....protocol.messages import streams_group_describe as streams
 from ..._api_errors import api_error
+from ..._argument_checks import names
 from ..._node import Node
-from ..access._acl_operation import AclOperation
-from ..calls._argument_checks import names
-from ..calls._calls import SendTo
-from ..calls._conversions import AdminCalls, operations
+from ..calls._calls import AdminCalls, Results, SendTo
+from ..calls._enums import AclOperation, operations
 from ..calls._nodes import COORDINATOR_CODES
-from ..calls._results import Results
 from ._group_descriptions import describing
 
 Tasks = dict[str, tuple[int, ...]]

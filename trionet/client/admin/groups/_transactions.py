@@ -18,13 +18,12 @@ from ....protocol.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 from ..._api_errors import api_error
+from ..._argument_checks import items, names
 from ..._node import Node
 from ..._topic_partition import TopicPartition
-from ..calls._argument_checks import items, names
-from ..calls._calls import Lookup
-from ..calls._conversions import AdminCalls, by_topic, check, failure
+from ..calls._calls import AdminCalls, Lookup, Results
+from ..calls._conversions import by_topic, check, failure
 from ..calls._nodes import COORDINATOR_CODES, LEADER_CODES
-from ..calls._results import Results
 
 _NONE: Final = -1
 # Fencing needs no transaction; Kafka's own client uses the same timeout.

@@ -24,13 +24,12 @@ from ....protocol.messages.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
+from ..._argument_checks import items, mapping, names
 from ..._node import Node
-from ..calls._argument_checks import items, mapping, names
-from ..calls._calls import Lookup
-from ..calls._conversions import AdminCalls, Setting, check, failure, setting_text
+from ..calls._calls import AdminCalls, Lookup, Results
+from ..calls._conversions import Setting, check, failure, setting_text
+from ..calls._enums import WireEnum
 from ..calls._nodes import CONTROLLER_CODES
-from ..calls._results import Results
-from ..calls._wire_enum import WireEnum
 
 
 class ConfigResourceType(WireEnum):

@@ -39,12 +39,12 @@ from ....protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsTopics,
 )
 from ..._api_errors import api_error
+from ..._argument_checks import items, mapping
 from ..._node import Node
 from ..._topic_partition import TopicPartition
-from ..calls._argument_checks import items, mapping
-from ..calls._conversions import AdminCalls, by_topic, check, failure
+from ..calls._calls import AdminCalls, Results
+from ..calls._conversions import by_topic, check, failure
 from ..calls._nodes import CONTROLLER_CODES, LEADER_CODES
-from ..calls._results import Results
 
 HIGH_WATERMARK: Final = -1
 """As an offset to delete records up to: the high watermark."""

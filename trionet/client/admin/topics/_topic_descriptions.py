@@ -27,11 +27,11 @@ from ....protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 from ..._api_errors import api_error
+from ..._argument_checks import names
 from ..._node import Node
-from ..access._acl_operation import AclOperation
-from ..calls._argument_checks import names
-from ..calls._conversions import AdminCalls, id_bytes, operations
-from ..calls._results import Results
+from ..calls._calls import AdminCalls, Results
+from ..calls._conversions import id_bytes
+from ..calls._enums import AclOperation, operations
 
 PARTITIONS_PER_ANSWER: Final = 2000
 """The maximum number of partitions per response (Kafka: DescribeTopicsOptions)."""

@@ -33,11 +33,11 @@ from ....protocol.messages.delete_topics import (
 )
 from ....protocol.messages.metadata import MetadataRequest, MetadataResponse
 from ..._api_errors import api_error
+from ..._argument_checks import items, mapping, names
 from ..._node import Node
-from ..calls._argument_checks import items, mapping, names
-from ..calls._conversions import AdminCalls, Setting, failure, id_bytes, setting_text
+from ..calls._calls import AdminCalls, Results
+from ..calls._conversions import Setting, failure, id_bytes, setting_text
 from ..calls._nodes import CONTROLLER_CODES
-from ..calls._results import Results
 
 DEFAULT: Final = -1
 """The broker's default."""

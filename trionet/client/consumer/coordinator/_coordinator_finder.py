@@ -17,7 +17,7 @@ from ..._api_errors import api_error, is_retriable
 from ..._node import COORDINATOR_ID_BASE, Node
 from ...network._any_node import until_any_ready
 from ...network._kafka_client import KafkaClient
-from ...requests._pending_response import PendingResponse
+from ...requests._response import PendingResponse
 from ._group_settings import GroupSettings
 
 LOGGER: Final = logging.getLogger(__name__)

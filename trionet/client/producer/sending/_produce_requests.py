@@ -24,7 +24,7 @@ from ....protocol.messages.produce import (
     TopicProduceData,
 )
 from ...metadata._cluster import NO_LEADER, Cluster
-from ...requests._record_chunks import RecordPieces
+from ...requests._encoding import RecordChunks
 from ...requests._response import ClientResponse
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _records(batch: ProducerBatch) -> Records:
     if batch.size <= JOINED_BYTES_MAX:
         return b"".join(chunks)  # the frame is one piece in any case
     # The codec looks at nothing but the length.
-    return cast(Records, RecordPieces(chunks))
+    return cast(Records, RecordChunks(chunks))
 
 
 def outcomes(

@@ -10,7 +10,7 @@ import trio
 from ..._util._single_error import raise_single_error
 from ...errors import ConfigError
 from ...net._network import SYSTEM, Network
-from ..network._opening import keep_polling, open_kafka_client
+from ..network._open_client import keep_polling, open_kafka_client
 from .calls._calls import Calls
 from .calls._settings import AdminSettings
 
@@ -25,10 +25,10 @@ async def open_calls(
     """Open a client for admin calls for the length of a block.
 
     It is passed to a group of calls, such as ``GroupCalls(calls)``. A program that needs only a few
-    calls does not load all of them this way, as :func:`._opening.open_admin` does.
+    calls does not load all of them this way, as :func:`._open_admin.open_admin` does.
 
     Args:
-        bootstrap_servers: as for :func:`._opening.open_admin`.
+        bootstrap_servers: as for :func:`._open_admin.open_admin`.
         settings: the settings.
         network: opens connections.
 

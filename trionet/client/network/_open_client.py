@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
-import attrs
 import trio
 
 from ..._util._single_error import raise_single_error
@@ -13,44 +12,17 @@ from ...errors import ConfigError
 from ...net._network import SYSTEM, Network
 from ...net._selector import Selector
 from ..connections._addresses import parse_bootstrap_servers
-from ..connections._connection_states import ClusterConnectionStates, ConnectionTimes
-from ..connections._connections import Connections, ConnectionSettings
+from ..connections._connection_states import ClusterConnectionStates
+from ..connections._connections import Connections
 from ..metadata._manual_metadata_updater import ManualMetadataUpdater
-from ..metadata._metadata import Metadata, MetadataTimes
+from ..metadata._metadata import Metadata
 from ..metadata._metadata_updater import MetadataUpdater
-from ..metrics._client_metrics import ClientMetrics, MetricsSettings
-from ..metrics._telemetry import Telemetry, TelemetrySettings
+from ..metrics._client_metrics import ClientMetrics
+from ..metrics._telemetry import Telemetry
 from ..security._client_security import prepare_security
-from ..security._settings import SecuritySettings
 from ._kafka_client import KafkaClient
 from ._network_client import NetworkClient
-from ._request_settings import RequestSettings
-
-
-@attrs.frozen(kw_only=True)
-class ClientSettings:
-    """All settings of a NetworkClient.
-
-    Attributes:
-        connections: settings of connections.
-        times: backoffs and timeouts of connections.
-        metadata: when metadata is requested.
-        requests: settings of requests.
-        security: TLS, and the client's credentials.
-        metrics: the windows of the metrics.
-        telemetry: whether metrics are pushed to brokers that ask for them.
-        idle_seconds_max: how long a connection may be unused (``connections.max.idle.ms``). The
-            default is below the brokers' ten minutes, so that the client is the side that closes.
-    """
-
-    connections: ConnectionSettings = attrs.field(factory=ConnectionSettings)
-    times: ConnectionTimes = attrs.field(factory=ConnectionTimes)
-    metadata: MetadataTimes = attrs.field(factory=MetadataTimes)
-    requests: RequestSettings = attrs.field(factory=RequestSettings)
-    security: SecuritySettings = attrs.field(factory=SecuritySettings)
-    metrics: MetricsSettings = attrs.field(factory=MetricsSettings)
-    telemetry: TelemetrySettings = attrs.field(factory=TelemetrySettings)
-    idle_seconds_max: float = 540.0
+from ._settings import ClientSettings
 
 
 @asynccontextmanager

@@ -10,9 +10,8 @@ from ...net._network import SYSTEM, Network
 from ..config._keywords import AdminKeywords
 from ..security._settings import TokenProvider
 from ._admin import Admin
-from ._calls_opening import open_calls
-from ._config import admin_settings
-from .calls._settings import AdminSettings
+from ._open_calls import open_calls
+from .calls._settings import AdminSettings, admin_settings
 
 
 @asynccontextmanager
