@@ -1,8 +1,8 @@
 """The exceptions that trionet raises.
 
 All of them are :class:`TrionetError`. Wrong arguments raise ``ValueError`` or ``TypeError``, and
-cancellation is never converted to any of these. Errors about an expired timeout are ``TimeoutError``
-as well. A docstring says which similar error a class must not be confused with.
+cancellation is never converted to any of these. Errors about an expired timeout are
+``TimeoutError`` as well. A docstring says which similar error a class must not be confused with.
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class ConfigError(TrionetError, ValueError):
     """A setting is unknown or has an invalid value; the message says what is allowed."""
 
 
-# Kafka's retriable error codes, which are protocol.error_codes.RETRIABLE. Repeated as numbers, since
-# this module imports nothing: the errors have to load before the protocol does.
+# Kafka's retriable error codes, which are protocol.error_codes.RETRIABLE. Repeated as numbers,
+# since this module imports nothing: the errors have to load before the protocol does.
 _RETRIABLE_CODES = frozenset(
     {2, 3, 5, 6, 7, 9, 13, 14, 15, 16, 19, 20, 41, 51, 56, 70, 71, 72, 74, 75, 78, 80, 83, 84}
     | {88, 89, 100, 103, 106, 122, 123, 133}
@@ -127,8 +127,8 @@ class ApiError(TrionetError):
 class DisconnectedError(TrionetError):
     """A connection to a node could not be made, or was lost before the response.
 
-    It is not known whether the request was carried out (Kafka: DisconnectException). Unlike after an
-    :class:`AuthenticationError`, a retry may succeed.
+    It is not known whether the request was carried out (Kafka: DisconnectException). Unlike after
+    an :class:`AuthenticationError`, a retry may succeed.
     """
 
 
@@ -193,8 +193,8 @@ class SendBatchError(TrionetError):
 class UndeliveredError(TrionetError):
     """Records failed whose deliveries were never awaited.
 
-    Raised at the end of the producer's block, with the error of the first record as its cause. Not a
-    :class:`SendBatchError`, which is about the records of one call.
+    Raised at the end of the producer's block, with the error of the first record as its cause. Not
+    a :class:`SendBatchError`, which is about the records of one call.
 
     Args:
         failures: topic, partition, number of records and the error of the first of them, for the
@@ -326,8 +326,8 @@ class PartitionError(TrionetError):
 class CorruptRecordError(PartitionError):
     """Stored records cannot be decoded, or their checksum is wrong.
 
-    (Kafka: CorruptRecordException.) Unlike with a :class:`WireFormatError`, the response that carried
-    them was well-formed.
+    (Kafka: CorruptRecordException.) Unlike with a :class:`WireFormatError`, the response that
+    carried them was well-formed.
     """
 
 
@@ -335,8 +335,8 @@ class FetchTooLargeError(PartitionError):
     """The next record batch of a partition exceeds ``receive.message.max.bytes``.
 
     Its cause is the :class:`ResponseTooLargeError`. Nothing is skipped: the batch is fetched again
-    with the next request for a record. Batches are limited by the topic's ``max.message.bytes``. Not
-    a :class:`RecordTooLargeError`, which is about records to send.
+    with the next request for a record. Batches are limited by the topic's ``max.message.bytes``.
+    Not a :class:`RecordTooLargeError`, which is about records to send.
 
     Args:
         message: what was wrong, what to do.

@@ -140,7 +140,8 @@ def _literals(hint: object) -> tuple[object, ...]:
         (
             "default.api.timeout.ms",
             (
-                "default.api.timeout.ms is a setting of consumers and admin clients, not of producers;"
+                "default.api.timeout.ms is a setting of consumers and admin clients, not of"
+                " producers;"
                 " leave it out"
             ),
         ),

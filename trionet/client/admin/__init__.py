@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from .cluster._log_dirs import LogDir, Replica, ReplicaInfo
     from .cluster._quorum import MetadataQuorum, QuorumReplica, RaftEndpoint
     from .groups._group_descriptions import GroupDescription, GroupMember
-    from .groups._group_offsets import CommittedOffset
-    from .groups._groups import GroupListing
-    from .groups._share_group_offsets import ShareOffset
+    from .groups._groups import CommittedOffset, GroupListing
+    from .groups._share_groups import ShareOffset
     from .groups._streams_groups import (
         InternalTopic,
         StreamsAssignment,
@@ -58,8 +57,14 @@ if TYPE_CHECKING:
         OffsetSpec,
         Reassignment,
     )
-    from .topics._topic_descriptions import PartitionDescription, TopicDescription
-    from .topics._topics import CreatedTopic, NewPartitions, NewTopic, TopicListing
+    from .topics._topics import (
+        CreatedTopic,
+        NewPartitions,
+        NewTopic,
+        PartitionDescription,
+        TopicDescription,
+        TopicListing,
+    )
 
 __all__ = [
     "HIGH_WATERMARK",
@@ -135,7 +140,7 @@ _HOMES: Final = {
     "AdminSettings": "calls._settings",
     "Append": "topics._configs",
     "ClusterDescription": "cluster._cluster",
-    "CommittedOffset": "groups._group_offsets",
+    "CommittedOffset": "groups._groups",
     "ConfigEntry": "topics._configs",
     "ConfigResource": "topics._configs",
     "ConfigResourceType": "topics._configs",
@@ -158,7 +163,7 @@ _HOMES: Final = {
     "NewPartitions": "topics._topics",
     "NewTopic": "topics._topics",
     "OffsetSpec": "topics._partitions",
-    "PartitionDescription": "topics._topic_descriptions",
+    "PartitionDescription": "topics._topics",
     "PatternType": "access._acls",
     "ProducerState": "groups._transactions",
     "QuorumReplica": "cluster._quorum",
@@ -174,13 +179,13 @@ _HOMES: Final = {
     "ScramDeletion": "access._scram_credentials",
     "ScramMechanism": "access._scram_credentials",
     "ScramUpsertion": "access._scram_credentials",
-    "ShareOffset": "groups._share_group_offsets",
+    "ShareOffset": "groups._share_groups",
     "StreamsAssignment": "groups._streams_groups",
     "StreamsGroupDescription": "groups._streams_groups",
     "StreamsMember": "groups._streams_groups",
     "Subtopology": "groups._streams_groups",
     "Subtract": "topics._configs",
-    "TopicDescription": "topics._topic_descriptions",
+    "TopicDescription": "topics._topics",
     "TopicListing": "topics._topics",
     "TransactionDescription": "groups._transactions",
     "TransactionListing": "groups._transactions",

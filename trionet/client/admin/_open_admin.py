@@ -44,4 +44,4 @@ async def open_admin(
     """
     settings = admin_settings(config, keywords, token_provider)
     async with open_calls(bootstrap_servers, settings, network=network) as calls:
-        yield Admin(calls)
+        yield Admin._create(calls)  # noqa: SLF001 - nothing else creates one

@@ -85,7 +85,7 @@ def _reconnect_backoff(config: ClientConfig) -> ExponentialBackoff:
 
 
 def _backoff(config: ClientConfig, name: str) -> ExponentialBackoff:
-    """Build a backoff from ``NAME.ms`` and ``NAME.max.ms``; the maximum also caps the first wait."""
+    """Build a backoff from ``NAME.ms`` and ``NAME.max.ms``; the latter also caps the first wait."""
     first, most = config.seconds(f"{name}.ms"), config.seconds(f"{name}.max.ms")
     if first > most:
         logger.warning("%s.ms is larger than %s.max.ms, which is used for both", name, name)

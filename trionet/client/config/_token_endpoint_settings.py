@@ -1,4 +1,4 @@
-"""Build the settings of a token endpoint, an OAuth server or a file, from Kafka's keys (KIP-768)."""
+"""Build the settings of a token endpoint (an OAuth server or a file) from Kafka's keys."""
 
 from __future__ import annotations
 

@@ -82,7 +82,10 @@ def _is_address(family: socket.AddressFamily, host: str) -> bool:
 
 
 def of_one_family(addresses: list[Address]) -> list[Address]:
-    """Keep the addresses of the first one's family (IPv4 or IPv6): the system sorts the best first."""
+    """Keep the addresses of the first one's family (IPv4 or IPv6): the system sorts the best first.
+
+    (Kafka: ClientUtils.filterPreferredAddresses.)
+    """
     return [each for each in addresses if len(each) == len(addresses[0])]
 
 

@@ -21,7 +21,7 @@ from ._metadata_updater import MetadataUpdater, Requester
 
 
 class ManualMetadataUpdater(MetadataUpdater):
-    """Provides the nodes of a client that never requests metadata; see :func:`.open_network_client`.
+    """The nodes of a client that never requests metadata; see :func:`.open_network_client`.
 
     Args:
         nodes: the initial nodes.

@@ -75,7 +75,7 @@ class ClientMetrics:
         ).collect
 
     def group(self, group: str, *labels: str) -> MetricGroup:
-        """Create a group of this client's metrics with Kafka's name, such as ``producer-metrics``."""
+        """Create a group of this client's metrics by Kafka's name, such as ``producer-metrics``."""
         settings = self._settings
         return MetricGroup(
             self._client,

@@ -158,7 +158,7 @@ class Telemetry:
     def _now_ns(self) -> int:
         return self._network.now_ms() * 1_000_000
 
-    async def run(self, client: TelemetryClient) -> None:
+    async def push_periodically(self, client: TelemetryClient) -> None:
         """Subscribe and push until cancelled, or until a broker rejects telemetry for good.
 
         Another task has to poll.

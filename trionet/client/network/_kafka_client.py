@@ -2,11 +2,11 @@
 
 Every client here is built on this class. It is compiled; users have :class:`.NetworkClient`.
 
-One task polls; any number of other tasks send requests, or await :meth:`KafkaClient.request`. A turn
-of :meth:`KafkaClient.poll` has Kafka's steps: request metadata if that is due, poll the selector,
-handle completed sends, completed receives, disconnections, connections and timeouts, and finally
-run the callbacks. The decisions are made by pure state machines: :mod:`._connection_states`,
-:mod:`._in_flight` and :mod:`._metadata`.
+One task polls; any number of other tasks send requests, or await :meth:`KafkaClient.request`. A
+turn of :meth:`KafkaClient.poll` has Kafka's steps: request metadata if that is due, poll the
+selector, handle completed sends, completed receives, disconnections, connections and timeouts, and
+finally run the callbacks. The decisions are made by pure state machines:
+:mod:`._connection_states`, :mod:`._in_flight` and :mod:`._metadata`.
 
 A peer that violates the protocol loses its connection; no other connection is affected.
 """

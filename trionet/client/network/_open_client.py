@@ -105,7 +105,7 @@ async def open_kafka_client(
             connections = Connections(selector, network, settings.connections, security, nursery)
             client = _client(selector, connections, updater, settings, network, kind)
             if client.telemetry is not None:
-                nursery.start_soon(client.telemetry.run, client)
+                nursery.start_soon(client.telemetry.push_periodically, client)
             try:
                 with caller.block():
                     yield client

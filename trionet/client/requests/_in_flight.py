@@ -111,7 +111,7 @@ class InFlightRequests:
         self._count += 1
 
     def can_send_more(self, node_id: int) -> bool:
-        """Whether another request may be sent: the newest is fully written, the limit not reached."""
+        """Whether another request may be sent: the newest is written, the limit not reached."""
         requests = self._by_node.get(node_id)
         return not requests or (requests[-1].is_sent and len(requests) < self._requests_max)
 

@@ -1,8 +1,8 @@
 """Discovers the API versions of each new connection (KIP-35), also of older brokers (KIP-511).
 
 A broker that does not know the version of the ApiVersions request responds in version 0 with
-UNSUPPORTED_VERSION, possibly with the versions of ApiVersions that it does know; the request is then
-sent again in one of those. Pure.
+UNSUPPORTED_VERSION, possibly with the versions of ApiVersions that it does know; the request is
+then sent again in one of those. Pure.
 """
 
 # Compiled by mypyc.

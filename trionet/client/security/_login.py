@@ -1,7 +1,7 @@
 """The OAUTHBEARER token: obtained before the first connection, refreshed before it expires.
 
-(Kafka: ExpiringCredentialRefreshingLogin; KIP-255.) Authentications use the current token, and never
-wait for a new one.
+(Kafka: ExpiringCredentialRefreshingLogin; KIP-255.) Authentications use the current token, and
+never wait for a new one.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class _State(Enum):
 
 
 class SaslClientAuthenticator:
-    """The SASL exchange on one connection; implements :class:`trionet.net._authenticator.Initiator`.
+    """The exchange on one connection; implements :class:`trionet.net._authenticator.Initiator`.
 
     Args:
         mechanism: the mechanism's name.

@@ -113,7 +113,7 @@ class AclFilter:
 class AclCalls(AdminCalls):
     """Calls for access control lists."""
 
-    async def create_acls(self, bindings: Iterable[AclBinding]) -> Results[AclBinding, None]:
+    async def create(self, bindings: Iterable[AclBinding]) -> Results[AclBinding, None]:
         """Create access control entries; existing ones stay.
 
         Args:
@@ -143,7 +143,7 @@ class AclCalls(AdminCalls):
             items(bindings, AclBinding), self._calls.at_controller, send, CONTROLLER_CODES
         )
 
-    async def describe_acls(self, which: AclFilter | None = None) -> list[AclBinding]:
+    async def describe(self, which: AclFilter | None = None) -> list[AclBinding]:
         """Return the access control entries that match a filter.
 
         Args:
@@ -182,7 +182,7 @@ class AclCalls(AdminCalls):
         )
         return await self._calls.call_any(body, described, version_min=1)
 
-    async def delete_acls(
+    async def delete(
         self, filters: Iterable[AclFilter]
     ) -> Results[AclFilter, Results[AclBinding, None]]:
         """Delete the access control entries that match filters.

@@ -64,7 +64,7 @@ class DelegationToken:
 class DelegationTokenCalls(AdminCalls):
     """Calls for delegation tokens; brokers only accept them on authenticated connections."""
 
-    async def create_delegation_token(
+    async def create(
         self,
         *,
         renewers: Iterable[str] = (),
@@ -117,7 +117,7 @@ class DelegationTokenCalls(AdminCalls):
         version_min = 1 if owner is None else _WITH_OWNER_VERSION
         return await self._calls.call_controller(body, made, version_min=version_min)
 
-    async def renew_delegation_token(self, hmac: bytes, *, period_ms: int = DEFAULT_PERIOD) -> int:
+    async def renew(self, hmac: bytes, *, period_ms: int = DEFAULT_PERIOD) -> int:
         """Renew a token. Returns its new expiry time in ms since the epoch.
 
         Args:
@@ -136,7 +136,7 @@ class DelegationTokenCalls(AdminCalls):
         body = RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=period_ms)
         return await self._calls.call_controller(body, renewed)
 
-    async def expire_delegation_token(self, hmac: bytes, *, period_ms: int = DEFAULT_PERIOD) -> int:
+    async def expire(self, hmac: bytes, *, period_ms: int = DEFAULT_PERIOD) -> int:
         """Shorten a token's life. Returns its new expiry time in ms since the epoch.
 
         Args:
@@ -155,9 +155,7 @@ class DelegationTokenCalls(AdminCalls):
         body = ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=period_ms)
         return await self._calls.call_controller(body, expired)
 
-    async def describe_delegation_tokens(
-        self, owners: Iterable[str] | None = None
-    ) -> list[DelegationToken]:
+    async def describe(self, owners: Iterable[str] | None = None) -> list[DelegationToken]:
         """Return the tokens that the caller may describe.
 
         Args:

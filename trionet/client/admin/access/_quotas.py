@@ -67,7 +67,7 @@ class QuotaFilter:
 class QuotaCalls(AdminCalls):
     """Calls for client quotas."""
 
-    async def describe_client_quotas(
+    async def describe(
         self, filters: Iterable[QuotaFilter] = (), *, strict: bool = False
     ) -> dict[QuotaEntity, dict[str, float]]:
         """Return the quotas of entities.
@@ -98,7 +98,7 @@ class QuotaCalls(AdminCalls):
         body = DescribeClientQuotasRequest(components=components, strict=strict)
         return await self._calls.call_any(body, described)
 
-    async def alter_client_quotas(
+    async def alter(
         self,
         quotas: Mapping[QuotaEntity, Mapping[str, float | None]],
         *,

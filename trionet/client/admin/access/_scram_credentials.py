@@ -81,7 +81,7 @@ class ScramDeletion:
 class ScramCredentialCalls(AdminCalls):
     """Calls for SCRAM credentials."""
 
-    async def describe_user_scram_credentials(
+    async def describe(
         self, users: Iterable[str] | None = None
     ) -> Results[str, dict[ScramMechanism, int]]:
         """Return which users have SCRAM credentials.
@@ -114,7 +114,7 @@ class ScramCredentialCalls(AdminCalls):
         body = DescribeUserScramCredentialsRequest(users=wanted)
         return await self._calls.call_any(body, described)
 
-    async def alter_user_scram_credentials(
+    async def alter(
         self, alterations: Iterable[ScramUpsertion | ScramDeletion]
     ) -> Results[str, None]:
         """Set and delete passwords.

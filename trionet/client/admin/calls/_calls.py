@@ -82,6 +82,20 @@ class Calls:
 
     # Calls with one response.
 
+    async def request(
+        self, body: Message, *, broker_id: int | None = None, version_max: int | None = None
+    ) -> Any:
+        """Send a request to a broker, once, and return its response unchecked.
+
+        See :meth:`.Admin.request`.
+        """
+
+        async def find() -> Node:
+            return await (self.nodes.any() if broker_id is None else self.nodes.broker(broker_id))
+
+        node = await self.retry(find)
+        return await self.client.request(node, body, version_max=version_max)
+
     async def retry(self, send: Callable[[], Awaitable[T]], retried: Collection[int] = ()) -> T:
         """Send a request, and retry it until it succeeds.
 

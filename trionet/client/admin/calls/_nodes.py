@@ -1,7 +1,7 @@
 """Find the broker for a request: any, the controller, a coordinator, a partition's leader.
 
-(Kafka: AdminApiLookupStrategy and the node providers of KafkaAdminClient.) Each call looks the broker
-up again: admin calls are rare, and cached locations may be out of date.
+(Kafka: AdminApiLookupStrategy and the node providers of KafkaAdminClient.) Each call looks the
+broker up again: admin calls are rare, and cached locations may be out of date.
 """
 
 from __future__ import annotations

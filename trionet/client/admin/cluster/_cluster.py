@@ -44,7 +44,7 @@ class ClusterDescription:
 class ClusterCalls(AdminCalls):
     """Calls for the cluster as a whole."""
 
-    async def describe_cluster(
+    async def describe(
         self, *, include_operations: bool = False, include_fenced: bool = False
     ) -> ClusterDescription:
         """Describe the cluster, or with ``bootstrap.controllers`` its controllers.

@@ -60,7 +60,7 @@ class Features:
 class FeatureCalls(AdminCalls):
     """Calls for features."""
 
-    async def describe_features(self, broker_id: int | None = None) -> Features:
+    async def describe(self, broker_id: int | None = None) -> Features:
         """Return the cluster's features.
 
         Args:
@@ -76,7 +76,7 @@ class FeatureCalls(AdminCalls):
             return await self._calls.call_any(body, _features, version_min=3)
         return await self._calls.call_broker(broker_id, body, _features, version_min=3)
 
-    async def update_features(
+    async def update(
         self, features: Mapping[str, FeatureUpdate | int], *, validate_only: bool = False
     ) -> Results[str, None]:
         """Change the finalized versions of features, all or none.

@@ -78,7 +78,7 @@ LogDirs = Results[str, LogDir]
 class LogDirCalls(AdminCalls):
     """Calls for the log directories of brokers."""
 
-    async def describe_log_dirs(
+    async def describe(
         self,
         broker_ids: Iterable[int] | None = None,
         partitions: Iterable[TopicPartition] | None = None,
@@ -115,9 +115,7 @@ class LogDirCalls(AdminCalls):
             broker_ids = await self._calls.retry(self._calls.nodes.all)
         return await self._calls.for_each(items(broker_ids, int), self._calls.at_themselves, send)
 
-    async def alter_replica_log_dirs(
-        self, replicas: Mapping[Replica, str]
-    ) -> Results[Replica, None]:
+    async def alter_replicas(self, replicas: Mapping[Replica, str]) -> Results[Replica, None]:
         """Move replicas to other log directories of their brokers.
 
         Args:

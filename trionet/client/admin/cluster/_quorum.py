@@ -78,7 +78,7 @@ class MetadataQuorum:
 class QuorumCalls(AdminCalls):
     """Calls for the KRaft quorum."""
 
-    async def describe_metadata_quorum(self) -> MetadataQuorum:
+    async def describe(self) -> MetadataQuorum:
         """Describe the quorum.
 
         Raises:
@@ -90,7 +90,7 @@ class QuorumCalls(AdminCalls):
         body = describe_quorum.DescribeQuorumRequest(topics=[topic])
         return await self._calls.call_controller(body, _quorum)
 
-    async def add_raft_voter(
+    async def add_voter(
         self,
         id: int,
         directory_id: str,
@@ -129,7 +129,7 @@ class QuorumCalls(AdminCalls):
         )
         await self._calls.call_controller(body, added)
 
-    async def remove_raft_voter(
+    async def remove_voter(
         self, id: int, directory_id: str, *, cluster_id: str | None = None
     ) -> None:
         """Remove a voter from the quorum.

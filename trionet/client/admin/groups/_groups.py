@@ -1,8 +1,9 @@
-"""List, describe and delete groups of all types, and remove members."""
+"""List, describe and delete groups, remove their members, and change their committed offsets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 import attrs
 import trio
@@ -11,24 +12,29 @@ from ....errors import ApiError, TrionetError, UnsupportedVersionError
 from ....protocol import error_codes
 from ....protocol.messages import consumer_group_describe as consumer_groups
 from ....protocol.messages import describe_groups as classic_groups
-from ....protocol.messages import share_group_describe as share_groups
+from ....protocol.messages import offset_commit, offset_delete, offset_fetch
 from ....protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from ....protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from ....protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
-from ..._argument_checks import names
+from ..._api_errors import api_error
+from ..._argument_checks import items, mapping, names
 from ..._node import Node
+from ..._topic_partition import TopicPartition
 from ..calls._calls import AdminCalls, Lookup, Results, SendTo
-from ..calls._conversions import check, failure
+from ..calls._conversions import by_topic, check, failure, failures, partitions_by_group
 from ..calls._nodes import COORDINATOR_CODES
 from ._group_descriptions import (
     GroupDescription,
     describing,
     of_classic_group,
     of_consumer_group,
-    of_share_group,
 )
 
 _BY_MEMBERS_VERSION = 3  # KIP-345
+_MANY_GROUPS_VERSION: Final = 8  # KIP-709
+# Later versions use topic ids instead of names.
+_NAMES_VERSION_MAX: Final = 9
+_RETRIED: Final = frozenset({*COORDINATOR_CODES, error_codes.UNSTABLE_OFFSET_COMMIT})
 
 
 @attrs.frozen
@@ -48,10 +54,32 @@ class GroupListing:
     protocol_type: str
 
 
+@attrs.frozen
+class CommittedOffset:
+    """A committed offset.
+
+    Attributes:
+        offset: the offset of the next record to read.
+        metadata: the metadata that was committed with it.
+        leader_epoch: the leader epoch of the preceding record; -1 if it is not known.
+    """
+
+    offset: int
+    metadata: str = ""
+    leader_epoch: int = -1
+
+
+Committed = Results[TopicPartition, CommittedOffset | None]
+"""The committed offset, None, or the error by partition."""
+
+_Partition = offset_fetch.OffsetFetchResponsePartitions | offset_fetch.OffsetFetchResponsePartition
+_Topic = offset_fetch.OffsetFetchResponseTopics | offset_fetch.OffsetFetchResponseTopic
+
+
 class GroupCalls(AdminCalls):
     """Calls for groups."""
 
-    async def list_groups(
+    async def list(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
     ) -> dict[str, GroupListing]:
         """Return the groups that the caller may describe, by id.
@@ -86,7 +114,7 @@ class GroupCalls(AdminCalls):
         found = (await self._calls.for_each(brokers, lookup, send, COORDINATOR_CODES)).checked()
         return {id: group for groups in found.values() for id, group in groups.items()}
 
-    async def describe_groups(
+    async def describe(
         self, groups: Iterable[str], *, include_operations: bool = False
     ) -> Results[str, GroupDescription]:
         """Describe groups of type classic or consumer (KIP-848).
@@ -152,32 +180,7 @@ class GroupCalls(AdminCalls):
             for each in response.groups
         }
 
-    async def describe_share_groups(
-        self, groups: Iterable[str], *, include_operations: bool = False
-    ) -> Results[str, GroupDescription]:
-        """Describe share groups (KIP-932).
-
-        Args:
-            groups: group ids.
-            include_operations: whether to include the operations permitted to the caller.
-
-        Returns:
-            The group or the error by id.
-
-        Raises:
-            TrionetError: the request as a whole failed.
-        """
-        send: SendTo[str, GroupDescription] = describing(
-            self._calls,
-            share_groups.ShareGroupDescribeRequest,
-            of_share_group,
-            include_operations=include_operations,
-        )
-        return await self._calls.for_each(
-            names(groups), self._calls.at_groups, send, COORDINATOR_CODES
-        )
-
-    async def delete_groups(self, groups: Iterable[str]) -> Results[str, None]:
+    async def delete(self, groups: Iterable[str]) -> Results[str, None]:
         """Delete groups of any type, with their offsets; they must have no members.
 
         Args:
@@ -232,7 +235,7 @@ class GroupCalls(AdminCalls):
         if instance_ids is not None:
             members = {each: MemberIdentity(group_instance_id=each) for each in names(instance_ids)}
         else:
-            described = (await self.describe_groups([group])).checked()[group]
+            described = (await self.describe([group])).checked()[group]
             members = {
                 each.instance_id or each.id: MemberIdentity(
                     member_id="" if each.instance_id else each.id,
@@ -258,3 +261,213 @@ class GroupCalls(AdminCalls):
 
         lookup: Lookup[str] = self._calls.at_group(group)
         return await self._calls.for_each(members, lookup, send, COORDINATOR_CODES)
+
+    async def list_offsets(
+        self,
+        groups: Mapping[str, Iterable[TopicPartition] | None] | Iterable[str],
+        *,
+        require_stable: bool = False,
+    ) -> Results[str, Committed]:
+        """Return the committed offsets of groups.
+
+        Args:
+            groups: partitions by group id, None for all committed ones; or group ids.
+            require_stable: whether to wait for transactions with pending offset commits (KIP-447).
+
+        Returns:
+            The offsets or the error by group id.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+        """
+        wanted = partitions_by_group(groups)
+
+        async def send(node: Node, keys: Sequence[str]) -> dict[str, Committed | TrionetError]:
+            await trio.lowlevel.checkpoint()
+            try:
+                return await self._fetch_many(
+                    node, {key: wanted[key] for key in keys}, require_stable
+                )
+            except UnsupportedVersionError:
+                return {
+                    key: await self._fetch(node, key, wanted[key], require_stable) for key in keys
+                }
+
+        return await self._calls.for_each(wanted, self._calls.at_groups, send, _RETRIED)
+
+    async def _fetch_many(
+        self,
+        node: Node,
+        groups: Mapping[str, Iterable[TopicPartition] | None],
+        require_stable: bool,
+    ) -> dict[str, Committed | TrionetError]:
+        response: offset_fetch.OffsetFetchResponse = await self._calls.client.request(
+            node,
+            offset_fetch.OffsetFetchRequest(
+                groups=[
+                    offset_fetch.OffsetFetchRequestGroup(
+                        group_id=group,
+                        topics=None
+                        if partitions is None
+                        else [
+                            offset_fetch.OffsetFetchRequestTopics(
+                                name=topic, partition_indexes=each
+                            )
+                            for topic, each in by_topic(partitions).items()
+                        ],
+                    )
+                    for group, partitions in groups.items()
+                ],
+                require_stable=require_stable,
+            ),
+            version_min=_MANY_GROUPS_VERSION,
+            version_max=_NAMES_VERSION_MAX,
+        )
+        return {
+            each.group_id: failure(each.error_code, f"group {each.group_id}")
+            or _committed(each.topics)
+            for each in response.groups
+        }
+
+    async def _fetch(
+        self,
+        node: Node,
+        group: str,
+        partitions: Iterable[TopicPartition] | None,
+        require_stable: bool,
+    ) -> Committed | TrionetError:
+        response: offset_fetch.OffsetFetchResponse = await self._calls.client.request(
+            node,
+            offset_fetch.OffsetFetchRequest(
+                group_id=group,
+                topics=None
+                if partitions is None
+                else [
+                    offset_fetch.OffsetFetchRequestTopic(name=topic, partition_indexes=each)
+                    for topic, each in by_topic(partitions).items()
+                ],
+                require_stable=require_stable,
+            ),
+            version_min=7 if require_stable else 2,
+            version_max=_MANY_GROUPS_VERSION - 1,
+        )
+        return failure(response.error_code, f"group {group}") or _committed(response.topics)
+
+    async def alter_offsets(
+        self, group: str, offsets: Mapping[TopicPartition, CommittedOffset | int]
+    ) -> Results[TopicPartition, None]:
+        """Commit offsets for a group without members.
+
+        Args:
+            group: the group id; the group is created if it does not exist.
+            offsets: the offset of the next record to read by partition.
+
+        Returns:
+            None or the error by partition, such as UNKNOWN_MEMBER_ID if the group has members.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+
+        Cancellation: the offsets may have been committed.
+        """
+        offsets = mapping(offsets, TopicPartition, int, CommittedOffset)
+
+        async def send(
+            node: Node, keys: Sequence[TopicPartition]
+        ) -> dict[TopicPartition, TrionetError | None]:
+            response: offset_commit.OffsetCommitResponse = await self._calls.client.request(
+                node,
+                offset_commit.OffsetCommitRequest(
+                    group_id=group,
+                    topics=[
+                        offset_commit.OffsetCommitRequestTopic(
+                            name=topic,
+                            partitions=[
+                                _commit(n, offsets[TopicPartition(topic, n)]) for n in each
+                            ],
+                        )
+                        for topic, each in by_topic(keys).items()
+                    ],
+                ),
+                version_min=2,
+                version_max=_NAMES_VERSION_MAX,
+            )
+            return failures(response.topics)
+
+        lookup: Lookup[TopicPartition] = self._calls.at_group(group)
+        return await self._calls.for_each(offsets, lookup, send, COORDINATOR_CODES)
+
+    async def delete_offsets(
+        self, group: str, partitions: Iterable[TopicPartition]
+    ) -> Results[TopicPartition, None]:
+        """Delete committed offsets of a group (KIP-496).
+
+        Args:
+            group: the group id.
+            partitions: partitions of topics to which no member subscribes.
+
+        Returns:
+            None or the error by partition, such as GROUP_SUBSCRIBED_TO_TOPIC.
+
+        Raises:
+            ApiError: an error of the group as a whole, such as GROUP_ID_NOT_FOUND.
+            TrionetError: the request failed.
+
+        Cancellation: the offsets may have been deleted.
+        """
+
+        async def send(
+            node: Node, keys: Sequence[TopicPartition]
+        ) -> dict[TopicPartition, TrionetError | None]:
+            response: offset_delete.OffsetDeleteResponse = await self._calls.client.request(
+                node,
+                offset_delete.OffsetDeleteRequest(
+                    group_id=group,
+                    topics=[
+                        offset_delete.OffsetDeleteRequestTopic(
+                            name=topic,
+                            partitions=[
+                                offset_delete.OffsetDeleteRequestPartition(partition_index=n)
+                                for n in numbers
+                            ],
+                        )
+                        for topic, numbers in by_topic(keys).items()
+                    ],
+                ),
+            )
+            check(response.error_code, f"group {group}")
+            return failures(response.topics)
+
+        lookup: Lookup[TopicPartition] = self._calls.at_group(group)
+        return await self._calls.for_each(
+            items(partitions, TopicPartition), lookup, send, COORDINATOR_CODES
+        )
+
+
+def _committed(topics: Iterable[_Topic]) -> Committed | TrionetError:
+    found: Committed = Results()
+    for topic in topics:
+        for each in topic.partitions:
+            key = TopicPartition(topic.name, each.partition_index)
+            if each.error_code == error_codes.UNSTABLE_OFFSET_COMMIT:
+                return api_error(each.error_code, str(key))
+            found[key] = failure(each.error_code, str(key)) or _offset(each)
+    return found
+
+
+def _offset(partition: _Partition) -> CommittedOffset | None:
+    if partition.committed_offset < 0:
+        return None
+    return CommittedOffset(
+        partition.committed_offset, partition.metadata or "", partition.committed_leader_epoch
+    )
+
+
+def _commit(number: int, to: CommittedOffset | int) -> offset_commit.OffsetCommitRequestPartition:
+    offset = CommittedOffset(to) if isinstance(to, int) else to
+    return offset_commit.OffsetCommitRequestPartition(
+        partition_index=number,
+        committed_offset=offset.offset,
+        committed_leader_epoch=offset.leader_epoch,
+        committed_metadata=offset.metadata,
+    )

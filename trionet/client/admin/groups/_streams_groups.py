@@ -138,7 +138,7 @@ class StreamsGroupDescription:
 class StreamsGroupCalls(AdminCalls):
     """Calls for streams groups."""
 
-    async def describe_streams_groups(
+    async def describe(
         self, groups: Iterable[str], *, include_operations: bool = False
     ) -> Results[str, StreamsGroupDescription]:
         """Describe streams groups.

@@ -52,6 +52,10 @@ class ProducerState:
     transaction_start_offset: int | None
 
 
+ProducerStates = list[ProducerState]
+"""The producers of a partition."""
+
+
 @attrs.frozen
 class TransactionListing:
     """A transactional id in a listing.
@@ -108,7 +112,7 @@ class TransactionCalls(AdminCalls):
 
     async def describe_producers(
         self, partitions: Iterable[TopicPartition], *, broker_id: int | None = None
-    ) -> Results[TopicPartition, list[ProducerState]]:
+    ) -> Results[TopicPartition, ProducerStates]:
         """Return the producers that partitions keep state for.
 
         Args:
@@ -151,7 +155,7 @@ class TransactionCalls(AdminCalls):
             items(partitions, TopicPartition), lookup, send, LEADER_CODES
         )
 
-    async def list_transactions(
+    async def list(
         self,
         *,
         states: Iterable[str] = (),
@@ -205,7 +209,7 @@ class TransactionCalls(AdminCalls):
         by_broker = (await self._calls.for_each(brokers, lookup, send, COORDINATOR_CODES)).checked()
         return {id: each for found in by_broker.values() for id, each in found.items()}
 
-    async def describe_transactions(
+    async def describe(
         self, transactional_ids: Iterable[str]
     ) -> Results[str, TransactionDescription]:
         """Describe transactional ids.
@@ -238,7 +242,7 @@ class TransactionCalls(AdminCalls):
             names(transactional_ids), self._calls.at_transactions, send, COORDINATOR_CODES
         )
 
-    async def abort_transaction(
+    async def abort(
         self,
         partition: TopicPartition,
         *,
@@ -331,7 +335,7 @@ class TransactionCalls(AdminCalls):
             singly=True,
         )
 
-    async def terminate_transaction(self, transactional_id: str) -> FencedProducer:
+    async def terminate(self, transactional_id: str) -> FencedProducer:
         """Abort the open transaction of a transactional id, fencing its producer (KIP-939).
 
         Raises:

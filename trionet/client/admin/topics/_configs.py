@@ -162,7 +162,7 @@ _SUBTRACT: Final = 3
 class ConfigCalls(AdminCalls):
     """Calls for configurations."""
 
-    async def describe_configs(
+    async def describe(
         self,
         resources: Iterable[ConfigResource],
         *,
@@ -217,7 +217,7 @@ class ConfigCalls(AdminCalls):
         lookup = self._at_their_brokers(self._calls.at_any, nodes)
         return await self._calls.for_each(items(resources, ConfigResource), lookup, send)
 
-    async def incremental_alter_configs(
+    async def alter(
         self,
         changes: Mapping[ConfigResource, Mapping[str, Setting | Append | Subtract]],
         *,
@@ -270,7 +270,7 @@ class ConfigCalls(AdminCalls):
         lookup = self._at_their_brokers(self._calls.at_controller, nodes)
         return await self._calls.for_each(changes, lookup, send, CONTROLLER_CODES)
 
-    async def list_config_resources(
+    async def list_resources(
         self, types: Iterable[ConfigResourceType] | None = None
     ) -> list[ConfigResource]:
         """Return the resources that have configs of their own (KIP-1142).

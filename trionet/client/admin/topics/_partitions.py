@@ -93,9 +93,9 @@ class ListedOffset:
     """An offset of a partition.
 
     Attributes:
-        offset: the offset; None if there is no such record.
-        timestamp: the record's timestamp, in ms since the epoch; -1 if the broker does not report it.
-        leader_epoch: the record's leader epoch; -1 if it is not known.
+        offset: the offset; None if there is no such record. timestamp: the record's timestamp, in
+        ms since the epoch; -1 if the broker does not report it. leader_epoch: the record's leader
+        epoch; -1 if it is not known.
     """
 
     offset: int | None
@@ -275,7 +275,7 @@ class PartitionCalls(AdminCalls):
         )
         return await self._calls.call_controller(body, elected, version_min=min(election, 1))
 
-    async def alter_partition_reassignments(
+    async def alter_reassignments(
         self, partitions: Mapping[TopicPartition, Sequence[int] | None]
     ) -> Results[TopicPartition, None]:
         """Reassign partitions to other brokers.
@@ -325,7 +325,7 @@ class PartitionCalls(AdminCalls):
             partitions, self._calls.at_controller, send, CONTROLLER_CODES
         )
 
-    async def list_partition_reassignments(
+    async def list_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None
     ) -> dict[TopicPartition, Reassignment]:
         """Return the ongoing reassignments by partition.

@@ -1,4 +1,4 @@
-"""The start offsets of share groups (KIP-932)."""
+"""Describe share groups, and change their start offsets (KIP-932)."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ import attrs
 from ....errors import TrionetError
 from ....protocol.messages import alter_share_group_offsets as altering
 from ....protocol.messages import delete_share_group_offsets as deleting
-from ....protocol.messages import describe_share_group_offsets as describing
+from ....protocol.messages import describe_share_group_offsets
+from ....protocol.messages import share_group_describe as share_groups
 from ..._argument_checks import mapping, names
 from ..._node import Node
 from ..._topic_partition import TopicPartition
-from ..calls._calls import AdminCalls, Lookup, Results
+from ..calls._calls import AdminCalls, Lookup, Results, SendTo
 from ..calls._conversions import by_topic, check, failure, partitions_by_group
 from ..calls._nodes import COORDINATOR_CODES
+from ._group_descriptions import GroupDescription, describing, of_share_group
 
 
 @attrs.frozen
@@ -37,10 +39,35 @@ ShareOffsets = Results[TopicPartition, ShareOffset | None]
 """The start offset, None if nothing was read yet, or the error by partition."""
 
 
-class ShareGroupOffsetCalls(AdminCalls):
-    """Calls for the start offsets of share groups."""
+class ShareGroupCalls(AdminCalls):
+    """Calls for share groups and their start offsets."""
 
-    async def list_share_group_offsets(
+    async def describe(
+        self, groups: Iterable[str], *, include_operations: bool = False
+    ) -> Results[str, GroupDescription]:
+        """Describe share groups (KIP-932).
+
+        Args:
+            groups: group ids.
+            include_operations: whether to include the operations permitted to the caller.
+
+        Returns:
+            The group or the error by id.
+
+        Raises:
+            TrionetError: the request as a whole failed.
+        """
+        send: SendTo[str, GroupDescription] = describing(
+            self._calls,
+            share_groups.ShareGroupDescribeRequest,
+            of_share_group,
+            include_operations=include_operations,
+        )
+        return await self._calls.for_each(
+            names(groups), self._calls.at_groups, send, COORDINATOR_CODES
+        )
+
+    async def list_offsets(
         self, groups: Mapping[str, Iterable[TopicPartition] | None] | Iterable[str]
     ) -> Results[str, ShareOffsets]:
         """Return the start offsets of share groups.
@@ -57,10 +84,10 @@ class ShareGroupOffsetCalls(AdminCalls):
         wanted = partitions_by_group(groups)
 
         async def send(node: Node, keys: Sequence[str]) -> dict[str, ShareOffsets | TrionetError]:
-            response: describing.DescribeShareGroupOffsetsResponse = (
+            response: describe_share_group_offsets.DescribeShareGroupOffsetsResponse = (
                 await self._calls.client.request(
                     node,
-                    describing.DescribeShareGroupOffsetsRequest(
+                    describe_share_group_offsets.DescribeShareGroupOffsetsRequest(
                         groups=[_asked(key, wanted[key]) for key in keys]
                     ),
                 )
@@ -75,7 +102,7 @@ class ShareGroupOffsetCalls(AdminCalls):
 
         return await self._calls.for_each(wanted, self._calls.at_groups, send, COORDINATOR_CODES)
 
-    async def alter_share_group_offsets(
+    async def alter_offsets(
         self, group: str, offsets: Mapping[TopicPartition, int]
     ) -> Results[TopicPartition, None]:
         """Set the start offsets of a share group without members.
@@ -128,9 +155,7 @@ class ShareGroupOffsetCalls(AdminCalls):
         lookup: Lookup[TopicPartition] = self._calls.at_group(group)
         return await self._calls.for_each(offsets, lookup, send, COORDINATOR_CODES)
 
-    async def delete_share_group_offsets(
-        self, group: str, topics: Iterable[str]
-    ) -> Results[str, None]:
+    async def delete_offsets(self, group: str, topics: Iterable[str]) -> Results[str, None]:
         """Delete the offsets of topics from a share group without members.
 
         Args:
@@ -171,17 +196,23 @@ class ShareGroupOffsetCalls(AdminCalls):
 
 def _asked(
     group: str, partitions: Iterable[TopicPartition] | None
-) -> describing.DescribeShareGroupOffsetsRequestGroup:
+) -> describe_share_group_offsets.DescribeShareGroupOffsetsRequestGroup:
     topics = None
     if partitions is not None:
         topics = [
-            describing.DescribeShareGroupOffsetsRequestTopic(topic_name=topic, partitions=numbers)
+            describe_share_group_offsets.DescribeShareGroupOffsetsRequestTopic(
+                topic_name=topic, partitions=numbers
+            )
             for topic, numbers in by_topic(partitions).items()
         ]
-    return describing.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=topics)
+    return describe_share_group_offsets.DescribeShareGroupOffsetsRequestGroup(
+        group_id=group, topics=topics
+    )
 
 
-def _offsets(group: describing.DescribeShareGroupOffsetsResponseGroup) -> ShareOffsets:
+def _offsets(
+    group: describe_share_group_offsets.DescribeShareGroupOffsetsResponseGroup,
+) -> ShareOffsets:
     found: ShareOffsets = Results()
     for topic in group.topics:
         for each in topic.partitions:
@@ -192,7 +223,7 @@ def _offsets(group: describing.DescribeShareGroupOffsetsResponseGroup) -> ShareO
 
 
 def _offset(
-    partition: describing.DescribeShareGroupOffsetsResponsePartition,
+    partition: describe_share_group_offsets.DescribeShareGroupOffsetsResponsePartition,
 ) -> ShareOffset | None:
     if partition.start_offset < 0:
         return None
