@@ -1,7 +1,11 @@
-"""Requests metadata when an update is due, from the least loaded node.
+"""Keeps a client's metadata up to date, or leaves it to the client's owner.
 
-(Kafka: NetworkClient.DefaultMetadataUpdater.) Its requests are marked as internal, so that users'
-own Metadata requests are never mistaken for them (KAFKA-4098).
+The requests are marked as internal, so that users' own Metadata requests are never mistaken for them
+(KAFKA-4098). :class:`.ManualMetadataUpdater` sends none.
+
+The updater needs the client to send, and the client needs the updater to know what to send first; the
+two call each other, as in Kafka. What the updater may use of the client is :class:`Requester`, so
+that the decisions here can be tested, and read, without a network.
 """
 
 # Compiled by mypyc.
@@ -52,26 +56,24 @@ class Requester(Protocol):
 
 
 class MetadataUpdater:
-    """Keeps a :class:`.Metadata` up to date.
+    """Where a client's nodes come from (Kafka: MetadataUpdater).
 
     Args:
-        metadata: the metadata to update.
-        of_controllers: whether the nodes are a cluster's controllers, which know no topics and
-            are described by DescribeCluster (KIP-919).
+        metadata: the client's view of the cluster.
+        is_automatic: whether metadata is requested; False if the client's owner sets the nodes.
 
     Attributes:
-        is_automatic: whether metadata is requested at all; False if the owner sets the nodes.
+        metadata: as given.
+        is_automatic: as given.
     """
 
-    def __init__(self, metadata: Metadata, *, of_controllers: bool = False) -> None:
+    def __init__(self, metadata: Metadata, *, is_automatic: bool) -> None:
         self.metadata = metadata
-        self.of_controllers = of_controllers
-        self.is_automatic = True
-        self._is_in_progress = False
+        self.is_automatic = is_automatic
 
     def is_due(self, now: float) -> bool:
         """Whether a metadata request should be sent now, before users' requests."""
-        return not self._is_in_progress and self.metadata.time_to_next_update(now) <= 0
+        raise NotImplementedError
 
     def maybe_update(self, client: Requester, now: float) -> float:
         """Send a metadata request, or connect a node for it, if an update is due.
@@ -79,6 +81,41 @@ class MetadataUpdater:
         Returns:
             Seconds until this has to be called again, if nothing else happens before.
         """
+        raise NotImplementedError
+
+    def handle_response(self, body: MetadataResponse | DescribeClusterResponse, now: float) -> None:
+        """Apply the response to a metadata request."""
+        raise NotImplementedError
+
+    def handle_failure(self, now: float, error: TrionetError) -> None:
+        """Record that a metadata request failed or could not be sent."""
+        raise NotImplementedError
+
+    def connection_lost(self, error: TrionetError, now: float) -> None:
+        """React to a lost connection, or to one that could not be made."""
+        raise NotImplementedError
+
+
+class DefaultMetadataUpdater(MetadataUpdater):
+    """Requests metadata when an update is due, from the least loaded node.
+
+    (Kafka: NetworkClient.DefaultMetadataUpdater.)
+
+    Args:
+        metadata: the metadata to update.
+        of_controllers: whether the nodes are a cluster's controllers, which know no topics and
+            are described by DescribeCluster (KIP-919).
+    """
+
+    def __init__(self, metadata: Metadata, *, of_controllers: bool = False) -> None:
+        super().__init__(metadata, is_automatic=True)
+        self.of_controllers = of_controllers
+        self._is_in_progress = False
+
+    def is_due(self, now: float) -> bool:
+        return not self._is_in_progress and self.metadata.time_to_next_update(now) <= 0
+
+    def maybe_update(self, client: Requester, now: float) -> float:
         if self._is_in_progress:
             return math.inf  # until its response or timeout
         delay = self.metadata.time_to_next_update(now)
@@ -121,7 +158,6 @@ class MetadataUpdater:
         return math.inf
 
     def handle_response(self, body: MetadataResponse | DescribeClusterResponse, now: float) -> None:
-        """Apply the response to a metadata request."""
         self._is_in_progress = False
         if isinstance(body, DescribeClusterResponse):
             if body.error_code:
@@ -141,7 +177,6 @@ class MetadataUpdater:
                 logger.debug("metadata of topic %s: %s", topic.name, name)
 
     def handle_failure(self, now: float, error: TrionetError) -> None:
-        """Record that a metadata request failed or could not be sent."""
         self._is_in_progress = False
         self.metadata.failed(now, error)
 

@@ -8,19 +8,23 @@ signature nor docstring, and a forgotten await does not warn.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, final
 
 from ...errors import AuthenticationError, TrionetError
 from ...protocol._wire import Message
 from .._node import Node
+from ..connections._reachability import Reachability
 from ..metadata._metadata import Metadata
+from ..metrics._client_metrics import ClientMetrics
 from ..metrics._statistics import ClientStatistics
+from ..metrics._telemetry import Telemetry
 from ..requests._api_versions import NodeApiVersions
 from ..requests._response import ClientResponse
 from ._exchange import Callback
 from ._kafka_client import KafkaClient
 
 
+@final
 class NetworkClient:
     """Connections to the nodes of a cluster; opened by :func:`.open_network_client`.
 
@@ -29,20 +33,28 @@ class NetworkClient:
     More than 25 methods, as many as Kafka's NetworkClient has: users of this class write their own
     protocol, and need every query that the producer and consumer use.
 
-    Args:
-        client: does the work.
-
     Attributes:
         metrics: the client's metrics.
         reachability: which nodes have been reached, and why others cannot be.
         telemetry: pushes the metrics to brokers that ask for them; None if that is disabled.
     """
 
-    def __init__(self, client: KafkaClient) -> None:
+    metrics: ClientMetrics
+    reachability: Reachability
+    telemetry: Telemetry | None
+    _client: KafkaClient
+
+    def __init__(self) -> None:
+        raise TypeError("use trionet.open_network_client() to open a client")
+
+    @classmethod
+    def _create(cls, client: KafkaClient) -> NetworkClient:
+        self = cls.__new__(cls)
         self._client = client
         self.metrics = client.metrics
         self.reachability = client.reachability
         self.telemetry = client.telemetry
+        return self
 
     @property
     def metadata(self) -> Metadata:

@@ -16,7 +16,7 @@ from ..connections._connection_states import ClusterConnectionStates
 from ..connections._connections import Connections
 from ..metadata._manual_metadata_updater import ManualMetadataUpdater
 from ..metadata._metadata import Metadata
-from ..metadata._metadata_updater import MetadataUpdater
+from ..metadata._metadata_updater import DefaultMetadataUpdater, MetadataUpdater
 from ..metrics._client_metrics import ClientMetrics
 from ..metrics._telemetry import Telemetry
 from ..security._client_security import prepare_security
@@ -64,7 +64,7 @@ async def open_network_client(
         of_controllers=of_controllers,
         metadata_updater=metadata_updater,
     ) as client:
-        yield NetworkClient(client)
+        yield NetworkClient._create(client)  # noqa: SLF001 - nothing else creates one
 
 
 @asynccontextmanager
@@ -87,7 +87,7 @@ async def open_kafka_client(
     if metadata_updater is None:
         servers = parse_bootstrap_servers(bootstrap_servers, key)
         metadata = Metadata(servers, settings.metadata, network.chance)
-        updater = MetadataUpdater(metadata, of_controllers=of_controllers)
+        updater = DefaultMetadataUpdater(metadata, of_controllers=of_controllers)
     elif bootstrap_servers:
         raise ConfigError(
             f"{key} must be left out with a metadata updater, which provides the nodes"
