@@ -10,9 +10,8 @@ from trio.testing import MockClock
 
 from support.coordinator_members import make_topic
 from trionet import open_broker
-from trionet.client._offset_and_metadata import OffsetAndMetadata
-from trionet.client._topic_partition import TopicPartition
-from trionet.client.admin._opening import open_admin
+from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
+from trionet.client.admin._open_admin import open_admin
 from trionet.client.consumer._argument_checks import (
     checked_epoch,
     checked_offset,

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 from trionet.errors import ConfigError
 
 if TYPE_CHECKING:
-    from trionet.client.admin.access._acl_operation import AclOperation
     from trionet.client.admin.access._acls import AclBinding, AclFilter, PatternType, ResourceType
+    from trionet.client.admin.calls._enums import AclOperation
 
     from ..terminal._output import Table
 
@@ -118,8 +118,8 @@ def filters(arguments: argparse.Namespace) -> list[AclFilter]:
     Raises:
         ConfigError: an operation is none.
     """
-    from trionet.client.admin.access._acl_operation import AclOperation
     from trionet.client.admin.access._acls import AclFilter, AclPermission, ResourceType
+    from trionet.client.admin.calls._enums import AclOperation
 
     anything: list[Any] = [(ResourceType.ANY, None)]
     both = (
@@ -187,7 +187,7 @@ def _operations(arguments: argparse.Namespace) -> list[AclOperation]:
 
 def _operations_of(text: str) -> list[AclOperation]:
     """Operations by name, with commas, however they are written: ``DescribeConfigs``, too."""
-    from trionet.client.admin.access._acl_operation import AclOperation
+    from trionet.client.admin.calls._enums import AclOperation
 
     known = {each.name.replace("_", ""): each for each in AclOperation if each > AclOperation.ANY}
     found = []

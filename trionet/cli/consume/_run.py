@@ -181,7 +181,9 @@ class _Run:
         wanted = self._wanted
         if not wanted.is_pattern:
             return wanted.topics
-        from trionet.client.admin._opening import open_admin  # it is large, and hardly ever needed
+        from trionet.client.admin._open_admin import (
+            open_admin,  # it is large, and hardly ever needed
+        )
 
         patterns = [re.compile(each) for each in wanted.topics]
         found: list[str] = []

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin.groups._group_descriptions import GroupDescription, GroupMember
-from trionet.client.admin.groups._group_offsets import CommittedOffset
+from trionet.client.admin.groups._groups import CommittedOffset
 
 Limits = tuple[int | None, int | None]
 """The first offset that is left, and the one of the next record; None where it is not known."""

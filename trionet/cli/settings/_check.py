@@ -13,7 +13,7 @@ from ..terminal._output import Table, add_format_arguments, write
 from ._kinds import BROKER, CLIENTS, KINDS, WITHOUT_MEANING, client_keys, keys_of
 
 if TYPE_CHECKING:
-    from trionet.client.network._opening import ClientSettings
+    from trionet.client.network._settings import ClientSettings
 
 ERROR, NOTE = "error", "note"
 # Keys that only brokers must have: a file with one is a broker's.
@@ -130,7 +130,7 @@ def _of_clients(given: Mapping[str, str], kinds: tuple[str, ...]) -> list[Findin
 
 def _conflicts(own: Mapping[str, Mapping[str, str]]) -> list[Finding]:
     """What does not fit each other, for those clients of which the file has keys of their own."""
-    from trionet.client.admin._config import admin_settings
+    from trionet.client.admin.calls._settings import admin_settings
     from trionet.client.consumer._config import consumer_settings
     from trionet.client.producer._config import producer_settings
     from trionet.net.tls._tls_client_context import client_context

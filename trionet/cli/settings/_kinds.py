@@ -58,11 +58,11 @@ def _client_keys(kind: str) -> dict[str, Key]:
     from ._client_key_docs import MEANINGS
 
     keys = client_keys(kind)
-    refused = {name: each.row for name, each in keys.refused.items()}
+    refused = {name: each.row for name, each in keys.unsupported.items()}
     return {
         **_made(keys.applied.values(), APPLIED, MEANINGS),
-        **_made(keys.without_meaning.values(), WITHOUT_MEANING, {}),
-        **_made(refused.values(), REFUSED, {n: e.advice for n, e in keys.refused.items()}),
+        **_made(keys.without_effect.values(), WITHOUT_MEANING, {}),
+        **_made(refused.values(), REFUSED, {n: e.advice for n, e in keys.unsupported.items()}),
     }
 
 

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Final
 
-from .._offset_and_metadata import OffsetAndMetadata
-from .._topic_partition import TopicPartition
+from .._topic_partition import OffsetAndMetadata, TopicPartition
 from .state._partition_state import NO_EPOCH, OFFSET_MAX
 
 #: The largest value in the protocol.

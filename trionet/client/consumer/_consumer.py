@@ -11,8 +11,7 @@ import trio
 
 from ..._util._raising import again
 from ...errors import ConfigError, TrionetError
-from .._offset_and_metadata import OffsetAndMetadata
-from .._topic_partition import TopicPartition
+from .._topic_partition import OffsetAndMetadata, TopicPartition
 from ..metrics._statistics import ClientStatistics
 from ..network._kafka_client import KafkaClient
 from ._argument_checks import (
@@ -511,7 +510,7 @@ class Consumer:
         topics = self._subscriptions.metadata_topics
         if topics is not None:
             topics |= frozenset(self._offset_fetcher.topics)
-        self._client.metadata.want(topics)
+        self._client.metadata.set_topics(topics)
         self._client.wakeup()
         self._parking_lot.unpark_all()  # records of resumed partitions may be there already
 

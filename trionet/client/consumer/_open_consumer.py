@@ -14,7 +14,7 @@ from ...metrics._registry import Collect
 from ...net._network import SYSTEM, Network
 from ..config._keywords import ConsumerKeywords
 from ..network._kafka_client import KafkaClient
-from ..network._opening import open_kafka_client
+from ..network._open_client import open_kafka_client
 from ..security._settings import TokenProvider
 from ._config import consumer_settings
 from ._consumer import Consumer

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import attrs
 
-from ..network._opening import ClientSettings
-from ..network._request_settings import RequestSettings
+from ..network._settings import ClientSettings, RequestSettings
 from .coordinator._group_settings import GroupSettings
 from .fetch._fetch_settings import FetchSettings
 from .state._reset_strategy import LATEST, ResetStrategy

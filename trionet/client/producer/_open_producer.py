@@ -14,7 +14,7 @@ from ...net._network import SYSTEM, Network
 from ...protocol.records.compression._codecs import NAMES
 from ..config._keywords import ProducerKeywords
 from ..network._kafka_client import KafkaClient
-from ..network._opening import open_kafka_client
+from ..network._open_client import open_kafka_client
 from ..security._settings import TokenProvider
 from ._config import producer_settings
 from ._metrics import ProducerMetrics

@@ -20,7 +20,7 @@ from trionet.client.consumer.coordinator._group_leader import GroupLeader
 from trionet.client.consumer.coordinator._group_settings import GroupSettings
 from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.client.consumer.state._subscription_state import SubscriptionState
-from trionet.client.network._opening import open_kafka_client
+from trionet.client.network._open_client import open_kafka_client
 from trionet.errors import ConfigError
 from trionet.protocol.messages.join_group import JoinGroupResponseMember
 from trionet.protocol.messages.metadata import (
@@ -59,7 +59,7 @@ async def test_a_pattern_takes_kafkas_own_topics_only_if_asked_to(
     async with node.listening(), open_kafka_client(node.address, network=network) as client:
         assignment = GroupAssignment(settings.assignors, None)
         leader = GroupLeader(client, subscription, ClassicMember(settings), assignment, settings)
-        client.metadata.want(None)
+        client.metadata.set_topics(None)
         while not client.metadata.updates:
             await client.poll()
         await leader.until_topics_known()

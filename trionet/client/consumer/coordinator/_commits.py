@@ -12,8 +12,7 @@ from typing import Final
 import trio
 
 from ....errors import TrionetError
-from ..._offset_and_metadata import OffsetAndMetadata
-from ..._topic_partition import TopicPartition
+from ..._topic_partition import OffsetAndMetadata, TopicPartition
 from ..state._partition_state import NO_EPOCH, FetchPosition, PartitionState
 from ..state._subscription_state import SubscriptionState
 from ._classic_member import ClassicMember, Generation

@@ -21,8 +21,7 @@ from ....protocol import error_codes
 from ....protocol.messages.offset_commit import OffsetCommitRequest
 from ....protocol.messages.offset_fetch import OffsetFetchRequest
 from ..._api_errors import api_error, is_retriable
-from ..._offset_and_metadata import OffsetAndMetadata
-from ..._topic_partition import TopicPartition
+from ..._topic_partition import OffsetAndMetadata, TopicPartition
 from ..records._hooks import ConsumerHooks
 from ._classic_member import ClassicMember, Generation, MemberState
 from ._coordinator_finder import CoordinatorFinder

@@ -24,8 +24,7 @@ import trio
 
 from ...._util._raising import again
 from ....errors import FencedInstanceIdError, TrionetError
-from ..._offset_and_metadata import OffsetAndMetadata
-from ..._topic_partition import TopicPartition
+from ..._topic_partition import OffsetAndMetadata, TopicPartition
 from ...network._kafka_client import KafkaClient
 from ..assignors import RebalanceProtocol
 from ..assignors._consumer_protocol import decode_assignment

@@ -17,7 +17,7 @@ from ..._api_errors import api_error, is_retriable
 from ..._node import COORDINATOR_ID_BASE, Node
 from ...network._any_node import until_any_ready
 from ...network._kafka_client import KafkaClient
-from ...requests._pending_response import AwaitedAnswer
+from ...requests._response import PendingResponse
 from ._group_settings import GroupSettings
 
 LOGGER: Final = logging.getLogger(__name__)
@@ -97,7 +97,7 @@ class CoordinatorFinder:
         body: Body,
         *,
         version_max: int | None = None,
-        seconds_max: float | None = None,
+        timeout_seconds: float | None = None,
     ) -> Any:
         """Send a request to the coordinator, once it is found, and wait for the response.
 
@@ -105,7 +105,7 @@ class CoordinatorFinder:
             request: the class of the request.
             body: builds it.
             version_max: the newest version that can carry it; None for any.
-            seconds_max: the limit for the response, in place of ``request.timeout.ms``.
+            timeout_seconds: the limit for the response, in place of ``request.timeout.ms``.
 
         Raises:
             DisconnectedError: there was no response; the coordinator has to be found again.
@@ -114,7 +114,7 @@ class CoordinatorFinder:
         """
         node = self.node or await self.find()
         try:
-            return await self._request(node, request, body, version_max, seconds_max)
+            return await self._request(node, request, body, version_max, timeout_seconds)
         except DisconnectedError as error:
             self.forget(node, str(error))
             raise
@@ -125,7 +125,7 @@ class CoordinatorFinder:
         request: type[Message],
         body: Body,
         version_max: int | None = None,
-        seconds_max: float | None = None,
+        timeout_seconds: float | None = None,
     ) -> Any:
         client = self._client
         if not client.ready(node):
@@ -133,8 +133,10 @@ class CoordinatorFinder:
         versions = client.versions(node)
         assert versions is not None
         version = versions.codec(api_key_of(request()), version_max=version_max).version
-        response = AwaitedAnswer()
-        client.send(node, body(version), response, version_max=version, seconds_max=seconds_max)
+        response = PendingResponse()
+        client.send(
+            node, body(version), response, version_max=version, timeout_seconds=timeout_seconds
+        )
         return await response.wait()
 
     def forget(self, node: Node | None, reason: str) -> None:

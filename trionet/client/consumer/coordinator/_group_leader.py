@@ -56,7 +56,7 @@ class GroupLeader:
         """Wait until a pattern can be matched against all topics of the cluster."""
         await trio.lowlevel.checkpoint_if_cancelled()
         metadata = self._client.metadata
-        metadata.want(self._subscription.metadata_topics)
+        metadata.set_topics(self._subscription.metadata_topics)
         if self._subscription.type is SubscriptionType.PATTERN:
             while metadata.cluster.is_bootstrap or not metadata.updates:
                 await self._client.until_updated(metadata.updates)
@@ -116,7 +116,7 @@ class GroupLeader:
         await trio.lowlevel.checkpoint_if_cancelled()
         self._subscription.subscribe_group(topics)
         metadata = self._client.metadata
-        metadata.want(self._subscription.metadata_topics)
+        metadata.set_topics(self._subscription.metadata_topics)
         if self._subscription.metadata_topics is None:
             return
         while not all(topic in metadata.cluster.topics for topic in topics):

@@ -164,7 +164,7 @@ class Membership:
         response: JoinGroupResponse = await self._finder.request(
             JoinGroupRequest,
             lambda _: member.join_request(self._protocols()),
-            seconds_max=max(settings.request_seconds, rebalance_seconds),
+            timeout_seconds=max(settings.request_seconds, rebalance_seconds),
         )
         verdict = member.joined(response)
         if verdict is not Verdict.DONE:
@@ -207,7 +207,7 @@ class Membership:
             response = await self._finder.request(
                 HeartbeatRequest,
                 lambda _: member.heartbeat_request(),
-                seconds_max=min(settings.request_seconds, session_left),
+                timeout_seconds=min(settings.request_seconds, session_left),
             )
             verdict = member.heard(response, sent_as)
         except DisconnectedError:

@@ -10,8 +10,7 @@ import trio
 
 from ....errors import ApiError, TrionetError
 from ..._api_errors import is_retriable
-from ..._offset_and_metadata import OffsetAndMetadata
-from ..._topic_partition import TopicPartition
+from ..._topic_partition import OffsetAndMetadata, TopicPartition
 from ..assignors._consumer_protocol import decode_assignment
 from ..state._subscription_state import SubscriptionState
 from ._classic_member import ClassicMember, Generation

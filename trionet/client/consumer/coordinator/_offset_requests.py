@@ -21,8 +21,7 @@ from ....protocol.messages.offset_fetch import (
     OffsetFetchResponse,
 )
 from ..._api_errors import api_error
-from ..._offset_and_metadata import OffsetAndMetadata
-from ..._topic_partition import TopicPartition
+from ..._topic_partition import OffsetAndMetadata, TopicPartition
 from ..assignors._consumer_protocol import by_topic
 from ._classic_member import Generation
 from ._group_settings import GroupSettings

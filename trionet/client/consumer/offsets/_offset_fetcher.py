@@ -157,7 +157,7 @@ class OffsetFetcher:
     def _request_metadata(self) -> None:
         metadata = self._client.metadata
         if metadata.topics is not None:
-            metadata.want(metadata.topics | frozenset(self.topics))
+            metadata.set_topics(metadata.topics | frozenset(self.topics))
             self._client.wakeup()
 
     async def _until_known(self, topics: set[str]) -> None:

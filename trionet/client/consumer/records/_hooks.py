@@ -10,8 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
-from ..._offset_and_metadata import OffsetAndMetadata
-from ..._topic_partition import TopicPartition
+from ..._topic_partition import OffsetAndMetadata, TopicPartition
 from ._chunk import Chunk
 from ._record import ConsumerBatch
 

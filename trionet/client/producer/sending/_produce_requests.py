@@ -24,7 +24,7 @@ from ....protocol.messages.produce import (
     TopicProduceData,
 )
 from ...metadata._cluster import NO_LEADER, Cluster
-from ...requests._record_chunks import RecordPieces
+from ...requests._encoding import RecordChunks
 from ...requests._response import ClientResponse
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _records(batch: ProducerBatch) -> Records:
     if batch.size <= JOINED_BYTES_MAX:
         return b"".join(chunks)  # a frame of this size is joined in any case
     # The codec uses nothing but the length.
-    return cast(Records, RecordPieces(chunks))
+    return cast(Records, RecordChunks(chunks))
 
 
 def partition_responses(

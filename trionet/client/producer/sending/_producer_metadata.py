@@ -32,7 +32,7 @@ class ProducerMetadata:
         is_new = topic not in self._used_at
         self._used_at[topic] = now
         if is_new:
-            self._metadata.want(frozenset(self._used_at))
+            self._metadata.set_topics(frozenset(self._used_at))
 
     def use_without_leader(self, topics: Iterable[str], now: float) -> None:
         """Record that batches wait for partitions without a known leader."""
@@ -50,4 +50,4 @@ class ProducerMetadata:
         if idle:
             for topic in idle:
                 del self._used_at[topic]
-            self._metadata.want(frozenset(self._used_at))
+            self._metadata.set_topics(frozenset(self._used_at))

@@ -73,7 +73,7 @@ class InitProducerIdHandler:
             return self._not_before
         node, _ = self._client.least_loaded_node(now)
         if node is None:
-            return now + (self._client.soonest(now) or self._retry.first_seconds)
+            return now + (self._client.next_usable_delay(now) or self._retry.first_seconds)
         if not self._client.ready(node):
             return math.inf  # a poll reports what happens to the connection
         request = InitProducerIdRequest(

@@ -1,4 +1,4 @@
-"""Opens what an admin client's calls are made with, and closes it with its block."""
+"""Open the part of an admin client that sends requests, without loading all calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import trio
 from ..._util._single_error import raise_single_error
 from ...errors import ConfigError
 from ...net._network import SYSTEM, Network
-from ..network._opening import keep_polling, open_kafka_client
+from ..network._open_client import keep_polling, open_kafka_client
 from .calls._calls import Calls
 from .calls._settings import AdminSettings
 
@@ -22,26 +22,26 @@ async def open_calls(
     *,
     network: Network = SYSTEM,
 ) -> AsyncIterator[Calls]:
-    """What calls are made with, for the length of a block.
+    """Open a client for admin calls for the length of a block.
 
-    A family of calls is made of it, such as ``GroupCalls(calls)``: who needs a few of them does
-    not load them all, as :func:`._opening.open_admin` does.
+    It is passed to a group of calls, such as ``GroupCalls(calls)``. A program that needs only a few
+    calls does not load all of them this way, as :func:`._open_admin.open_admin` does.
 
     Args:
-        bootstrap_servers: as of :func:`._opening.open_admin`.
-        settings: made.
-        network: where connections come from.
+        bootstrap_servers: as for :func:`._open_admin.open_admin`.
+        settings: the settings.
+        network: opens connections.
 
     Raises:
-        ConfigError: ``bootstrap_servers`` is not of that form, or there are both servers and
-            controllers, or neither.
+        ConfigError: ``bootstrap_servers`` is invalid, or there are both servers and controllers,
+            or neither.
 
-    Cancellation: at the end of the block every connection is closed at once.
+    Cancellation: at the end of the block all connections are closed at once.
     """
     if (bootstrap_servers is None) == (not settings.controllers):
         raise ConfigError(
-            "an admin client needs either bootstrap.servers or bootstrap.controllers, not"
-            f" {'both' if settings.controllers else 'none of them'}"
+            "an admin client requires either bootstrap.servers or bootstrap.controllers;"
+            f" {'both are' if settings.controllers else 'neither is'} set"
         )
     async with open_kafka_client(
         settings.controllers if bootstrap_servers is None else bootstrap_servers,

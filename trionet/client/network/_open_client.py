@@ -1,11 +1,10 @@
-"""Opens a NetworkClient, or the KafkaClient below it, and closes it with its block."""
+"""Open a NetworkClient, or the KafkaClient below it, for the length of a block."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
-import attrs
 import trio
 
 from ..._util._single_error import raise_single_error
@@ -13,44 +12,17 @@ from ...errors import ConfigError
 from ...net._network import SYSTEM, Network
 from ...net._selector import Selector
 from ..connections._addresses import parse_bootstrap_servers
-from ..connections._connection_states import ClusterConnectionStates, ConnectionTimes
-from ..connections._connections import Connections, ConnectionSettings
+from ..connections._connection_states import ClusterConnectionStates
+from ..connections._connections import Connections
 from ..metadata._manual_metadata_updater import ManualMetadataUpdater
-from ..metadata._metadata import Metadata, MetadataTimes
-from ..metadata._metadata_updater import MetadataUpdater
-from ..metrics._client_metrics import ClientMetrics, MetricsSettings
-from ..metrics._telemetry import Telemetry, TelemetrySettings
+from ..metadata._metadata import Metadata
+from ..metadata._metadata_updater import DefaultMetadataUpdater, MetadataUpdater
+from ..metrics._client_metrics import ClientMetrics
+from ..metrics._telemetry import Telemetry
 from ..security._client_security import prepare_security
-from ..security._settings import SecuritySettings
 from ._kafka_client import KafkaClient
 from ._network_client import NetworkClient
-from ._request_settings import RequestSettings
-
-
-@attrs.frozen(kw_only=True)
-class ClientSettings:
-    """All settings of a NetworkClient.
-
-    Attributes:
-        connections: how connections are made.
-        times: the waits of connections.
-        metadata: when metadata are asked for.
-        requests: how requests are made.
-        security: how connections are protected, and who we are.
-        metrics: the windows of its metrics.
-        telemetry: whether these are sent to brokers that ask for them.
-        idle_seconds_max: how long a connection may be unused (``connections.max.idle.ms``), below
-            the brokers' ten minutes, so that the client is the one who ends it.
-    """
-
-    connections: ConnectionSettings = attrs.field(factory=ConnectionSettings)
-    times: ConnectionTimes = attrs.field(factory=ConnectionTimes)
-    metadata: MetadataTimes = attrs.field(factory=MetadataTimes)
-    requests: RequestSettings = attrs.field(factory=RequestSettings)
-    security: SecuritySettings = attrs.field(factory=SecuritySettings)
-    metrics: MetricsSettings = attrs.field(factory=MetricsSettings)
-    telemetry: TelemetrySettings = attrs.field(factory=TelemetrySettings)
-    idle_seconds_max: float = 540.0
+from ._settings import ClientSettings
 
 
 @asynccontextmanager
@@ -63,26 +35,26 @@ async def open_network_client(
     of_controllers: bool = False,
     metadata_updater: ManualMetadataUpdater | None = None,
 ) -> AsyncIterator[NetworkClient]:
-    """A client of a cluster; one task of the block has to poll it.
+    """Open a client of a cluster. One task of the block has to poll it.
 
     Args:
-        bootstrap_servers: ``host:port`` texts, or one text of them with commas; none beside a
-            ``metadata_updater``.
-        settings: Kafka's defaults without.
-        network: where connections come from.
-        kind: what Kafka's names of the metrics begin with.
-        of_controllers: the servers are controllers (``bootstrap.controllers``, KIP-919), and so
-            are the nodes of the cluster that this describes.
-        metadata_updater: has the nodes, which its owner gives; the client never asks for metadata
-            then, and pushes no telemetry.
+        bootstrap_servers: ``host:port`` strings, or one comma-separated string; leave it out with
+            a ``metadata_updater``.
+        settings: the settings; None for Kafka's defaults.
+        network: opens connections.
+        kind: prefix of the metrics' names.
+        of_controllers: whether the servers are controllers (``bootstrap.controllers``, KIP-919);
+            the cluster's nodes are then the controllers too.
+        metadata_updater: provides the nodes, which its owner sets; the client then never requests
+            metadata, and pushes no telemetry.
 
     Raises:
-        ConfigError: ``bootstrap_servers`` is not of that form, or given beside a
-            ``metadata_updater``, or the settings of security cannot be used.
+        ConfigError: ``bootstrap_servers`` is invalid or given together with a
+            ``metadata_updater``, or the security settings cannot be used.
         Exception: what a token provider raises.
 
-    Cancellation: at the end of the block every connection is closed at once; whoever waits for an
-    answer gets a :class:`.DisconnectedError`.
+    Cancellation: at the end of the block all connections are closed at once; tasks waiting for a
+    response raise :class:`.DisconnectedError`.
     """
     async with open_kafka_client(
         bootstrap_servers,
@@ -92,7 +64,7 @@ async def open_network_client(
         of_controllers=of_controllers,
         metadata_updater=metadata_updater,
     ) as client:
-        yield NetworkClient(client)
+        yield NetworkClient._create(client)  # noqa: SLF001 - nothing else creates one
 
 
 @asynccontextmanager
@@ -105,16 +77,21 @@ async def open_kafka_client(
     of_controllers: bool = False,
     metadata_updater: ManualMetadataUpdater | None = None,
 ) -> AsyncIterator[KafkaClient]:
-    """As :func:`open_network_client`, for the clients that are built on it here."""
+    """Open the compiled client on which the producer, consumer and admin client are built.
+
+    See :func:`open_network_client` for the arguments.
+    """
     settings = settings or ClientSettings()
     key = "bootstrap.controllers" if of_controllers else "bootstrap.servers"
     updater: MetadataUpdater
     if metadata_updater is None:
         servers = parse_bootstrap_servers(bootstrap_servers, key)
         metadata = Metadata(servers, settings.metadata, network.chance)
-        updater = MetadataUpdater(metadata, of_controllers=of_controllers)
+        updater = DefaultMetadataUpdater(metadata, of_controllers=of_controllers)
     elif bootstrap_servers:
-        raise ConfigError(f"{key}: the metadata updater has the nodes; allowed beside it: none")
+        raise ConfigError(
+            f"{key} must be left out with a metadata updater, which provides the nodes"
+        )
     else:
         updater = metadata_updater
     security = await prepare_security(settings.security, settings.requests.client_id, network)
@@ -124,18 +101,18 @@ async def open_kafka_client(
                 readiness, idle_seconds_max=settings.idle_seconds_max, parks_at_once=True
             )
             nursery.start_soon(selector.alarm.keep_time)
-            nursery.start_soon(security.keep_fresh)
+            nursery.start_soon(security.keep_token_fresh)
             connections = Connections(selector, network, settings.connections, security, nursery)
             client = _client(selector, connections, updater, settings, network, kind)
             if client.telemetry is not None:
-                nursery.start_soon(client.telemetry.keep_pushing, client)
+                nursery.start_soon(client.telemetry.push_periodically, client)
             try:
                 with caller.block():
                     yield client
             finally:
                 if client.telemetry is not None:
                     client.telemetry.end(client)
-                client.end()
+                client.shut_down()
                 nursery.cancel_scope.cancel(reason="the client is closed")
 
 
@@ -147,10 +124,10 @@ def _client(
     network: Network,
     kind: str,
 ) -> KafkaClient:
-    """A client with what is measured of it."""
+    """Create a client with its metrics and telemetry."""
     metrics = ClientMetrics(kind, settings.metrics, selector, trio.current_time())
     telemetry = None
-    if settings.telemetry.is_enabled and updater.asks:
+    if settings.telemetry.is_enabled and updater.is_automatic:
         telemetry = Telemetry(metrics, settings.telemetry.labels, network)
     return KafkaClient(
         selector,
@@ -165,8 +142,8 @@ def _client(
 
 
 async def keep_polling(client: KafkaClient) -> None:
-    """Poll beside those who ask; see :meth:`.NetworkClient.run`.
+    """Poll in a background task; see :meth:`.NetworkClient.run`.
 
-    Nobody waits for its beginning: what is asked before is sent with its first turn.
+    The task need not have started for requests to be made: its first poll sends them.
     """
     await client.run()
