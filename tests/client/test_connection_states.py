@@ -123,7 +123,7 @@ def test_removed_node_does_not_connect_any_more(states: ClusterConnectionStates)
     states.connecting(A, HOST, 0)
     states.remove(A)
 
-    assert [] == states.late_connects(100)
+    assert [] == states.timed_out_connects(100)
 
 
 def test_wait_never_goes_beyond_its_limit(states: ClusterConnectionStates) -> None:
@@ -268,32 +268,32 @@ def test_late_connects(states: ClusterConnectionStates) -> None:
     states.connecting(B, HOST, 0)
     states.connecting(C, HOST, 5)
 
-    assert [] == states.late_connects(7.9)
-    assert [A, B] == states.late_connects(12.1)
-    assert 7.9 < states.next_late_connect() <= 12.0
+    assert [] == states.timed_out_connects(7.9)
+    assert [A, B] == states.timed_out_connects(12.1)
+    assert 7.9 < states.next_connect_timeout() <= 12.0
     states.disconnected(A, 12.1)
     states.disconnected(B, 12.1)
-    assert [C] == states.late_connects(17.1)
+    assert [C] == states.timed_out_connects(17.1)
     states.disconnected(C, 17.1)
-    assert [] == states.late_connects(100)
-    assert math.inf == states.next_late_connect()
+    assert [] == states.timed_out_connects(100)
+    assert math.inf == states.next_connect_timeout()
 
 
 def test_slow_connections_are_taken_once_an_attempt(states: ClusterConnectionStates) -> None:
     states.connecting(A, HOST, 0)
     states.connecting(B, HOST, 1)
 
-    assert [] == states.take_slow(PATIENCE_SECONDS - 0.1)
-    assert [A] == states.take_slow(PATIENCE_SECONDS)
+    assert [] == states.take_newly_slow(PATIENCE_SECONDS - 0.1)
+    assert [A] == states.take_newly_slow(PATIENCE_SECONDS)
     assert states.is_slow(A)
     assert not states.is_slow(B)
     assert PATIENCE_SECONDS + 1 == states.next_slow_at
-    assert [B] == states.take_slow(PATIENCE_SECONDS + 5)
+    assert [B] == states.take_newly_slow(PATIENCE_SECONDS + 5)
     assert math.inf == states.next_slow_at
     states.disconnected(A, 10)
     assert not states.is_slow(A)
     states.connecting(A, HOST, 11)
-    assert [A] == states.take_slow(11 + PATIENCE_SECONDS)
+    assert [A] == states.take_newly_slow(11 + PATIENCE_SECONDS)
 
 
 def test_asking_for_versions_may_be_slow_and_a_ready_connection_is_not(
@@ -303,13 +303,13 @@ def test_asking_for_versions_may_be_slow_and_a_ready_connection_is_not(
     states.checking_api_versions(A)
     become_ready(states, B, 0)
 
-    assert [A] == states.take_slow(PATIENCE_SECONDS)
+    assert [A] == states.take_newly_slow(PATIENCE_SECONDS)
     states.ready(A)
     assert not states.is_slow(A)
 
 
 def test_node_that_was_never_tried_cannot_become_ready(states: ClusterConnectionStates) -> None:
-    with pytest.raises(LocalProtocolError, match="no connection to node 1 was ever begun"):
+    with pytest.raises(LocalProtocolError, match="no connection to node 1 was ever started"):
         states.ready(A)
 
 
@@ -322,19 +322,19 @@ def test_nodes_that_left_the_cluster_are_forgotten_when_there_is_no_connection(
     states.disconnected(A, 1.0)
     states.disconnected(C, 1.0)
 
-    states.keep_up({A, B}, {7})
+    states.forget_departed({A, B}, {7})
     assert [None, ConnectionState.CONNECTING] == [states.state(A), states.state(B)]
     assert ConnectionState.DISCONNECTED is states.state(C), "it was never a part of the cluster"
     states.disconnected(B, 2.0)
-    states.keep_up({7}, {7})
+    states.forget_departed({7}, {7})
     assert states.state(B) is None
 
 
 def test_a_node_that_comes_back_in_time_is_not_forgotten(states: ClusterConnectionStates) -> None:
     states.connecting(A, "h", 0.0)
-    states.keep_up({A}, {B})
-    states.keep_up({B}, {A, B})
+    states.forget_departed({A}, {B})
+    states.forget_departed({B}, {A, B})
     states.disconnected(A, 1.0)
-    states.keep_up({A, B}, {A, B})
+    states.forget_departed({A, B}, {A, B})
 
     assert ConnectionState.DISCONNECTED is states.state(A)

@@ -68,10 +68,10 @@ def test_any_late_request_makes_its_node_late() -> None:
     in_flight.add(request(B, 2, seconds=0.200))
     in_flight.add(request(B, 3, seconds=0.100))
 
-    assert [] == in_flight.late_nodes(0.050)
-    assert [A] == in_flight.late_nodes(0.075)
-    assert [A, B] == in_flight.late_nodes(0.125)
-    assert [A] == in_flight.late_nodes(in_flight.next_expiry())
+    assert [] == in_flight.timed_out_nodes(0.050)
+    assert [A] == in_flight.timed_out_nodes(0.075)
+    assert [A, B] == in_flight.timed_out_nodes(0.125)
+    assert [A] == in_flight.timed_out_nodes(in_flight.next_expiry())
 
 
 @pytest.mark.parametrize("complete", ["complete_next", "complete_last_sent", "oldest", "last_sent"])
@@ -92,8 +92,8 @@ def test_time_of_throttling_does_not_make_an_answer_late() -> None:
 
     in_flight.throttled(A, 5.0)
 
-    assert [] == in_flight.late_nodes(15.0)
-    assert [A] == in_flight.late_nodes(15.1)
+    assert [] == in_flight.timed_out_nodes(15.0)
+    assert [A] == in_flight.timed_out_nodes(15.1)
 
 
 def test_no_request_follows_one_that_has_not_left() -> None:

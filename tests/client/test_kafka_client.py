@@ -13,7 +13,7 @@ from trionet.client._backoff import ExponentialBackoff
 from trionet.client._node import Node
 from trionet.client.connections._connection_states import ConnectionTimes
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._opening import open_network_client
+from trionet.client.network._open_client import open_network_client
 from trionet.client.requests._response import ClientResponse
 from trionet.errors import DisconnectedError, RequestTimedOutError
 from trionet.net.wire._connecting import Address
@@ -44,7 +44,7 @@ async def failed_after(client: NetworkClient) -> float:
     began = trio.current_time()
     assert not client.ready(NAMED)
     while not client.connection_failed(NAMED):
-        await client._client.until_news()
+        await client._client.until_polled()
     return trio.current_time() - began
 
 
@@ -87,7 +87,7 @@ async def test_it_ends_when_a_request_is_late_that_was_sent_meanwhile(
         nursery.start_soon(client.run)
         await wait_all_tasks_blocked()
         began = trio.current_time()
-        client.send(NODE, HEARTBEAT, on_response, seconds_max=1)
+        client.send(NODE, HEARTBEAT, on_response, timeout_seconds=1)
         await ended.wait()
 
         assert 1 <= trio.current_time() - began < 1.1

@@ -21,12 +21,8 @@ from support.scripted_node import ScriptedNode, Seen
 from trionet import open_admin, open_broker, open_producer
 from trionet.client.admin.topics._configs import ConfigResource, ConfigResourceType
 from trionet.client.connections._connections import ConnectionSettings
-from trionet.client.network._opening import (
-    ClientSettings,
-    keep_polling,
-    open_kafka_client,
-    open_network_client,
-)
+from trionet.client.network._open_client import keep_polling, open_kafka_client, open_network_client
+from trionet.client.network._settings import ClientSettings
 from trionet.errors import DisconnectedError, ResponseTooLargeError
 from trionet.testing import MemoryNetwork
 
@@ -57,7 +53,7 @@ async def test_request_of_a_response_that_is_too_large_fails_and_those_behind_it
         assert (2001, LIMIT) == (first.error.size, first.error.bytes_max)
         assert (
             "10.0.0.1:9092 (node 1): the response to Heartbeat has 2001 bytes, more than"
-            " receive.message.max.bytes = 2000 of this client allows; set it to 2001 or more"
+            " this client's receive.message.max.bytes = 2000 allows; set it to 2001 or more"
         ) == str(first.error)
         assert isinstance(second.error, DisconnectedError)
         assert "the limit that receive.message.max.bytes sets" in str(second.error)

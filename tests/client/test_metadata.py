@@ -12,7 +12,8 @@ from support.scripted_node import ScriptedNode
 from trionet.client._node import Node
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.metadata._metadata import Metadata, MetadataTimes
-from trionet.client.network._opening import ClientSettings, open_network_client
+from trionet.client.network._open_client import open_network_client
+from trionet.client.network._settings import ClientSettings
 from trionet.errors import DisconnectedError
 from trionet.protocol import error_codes
 from trionet.protocol._wire import NO_UUID
@@ -81,7 +82,7 @@ def test_wanted_update_waits_for_the_time_after_the_last() -> None:
 def test_wait_grows_while_nobody_answers() -> None:
     known = metadata()
     for expected in (0.1, 0.2, 0.4, 0.8, 1.0):
-        known.asked(0.0)
+        known.request_sent(0.0)
         known.failed(0.0, DisconnectedError("gone"))
 
         assert expected * 0.8 <= known.time_to_next_update(0.0) <= expected * 1.2
@@ -139,27 +140,27 @@ def test_new_topic_is_asked_for_at_once() -> None:
     known = metadata()
     assert [] == known.request().topics
     known.update(answer(), 0.0)
-    known.want(frozenset({"t", "s"}))
+    known.set_topics(frozenset({"t", "s"}))
 
     assert 0 == known.time_to_next_update(0.0)
     assert known.request().topics is not None
     assert ["s", "t"] == [each.name for each in known.request().topics or ()]
-    known.asked(1.0)
+    known.request_sent(1.0)
     known.update(answer(), 1.0)
-    known.want(frozenset({"t"}))
+    known.set_topics(frozenset({"t"}))
     assert known.time_to_next_update(1.0) > 100
-    known.want(None)
+    known.set_topics(None)
     assert known.request().topics is None
     assert 0 == known.time_to_next_update(1.0)
 
 
 def test_topic_that_is_new_while_an_answer_is_on_its_way_is_asked_for_next() -> None:
     known = metadata()
-    known.asked(0.0)
-    known.want(frozenset({"t"}))
+    known.request_sent(0.0)
+    known.set_topics(frozenset({"t"}))
     known.update(answer(), 0.1)
     assert known.time_to_next_update(0.1) < 1
-    known.asked(1.0)
+    known.request_sent(1.0)
     known.update(answer(), 1.1)
 
     assert 300 == known.time_to_next_update(1.1)
@@ -193,7 +194,7 @@ def test_brokers_that_describe_nothing_for_long_are_given_up() -> None:
     """KIP-1102"""
     known = metadata(MetadataTimes(rebootstrap_seconds=60.0))
     known.update(answer({0: (1, 5)}), 0.0)
-    known.asking_since(10.0)
+    known.attempt_started(10.0)
     known.failed(40.0)
     assert not known.needs_rebootstrap(70.0)
     assert known.needs_rebootstrap(70.1)

@@ -24,7 +24,7 @@ from support.scripted_node import Answer, Hangup, ScriptedNode
 from trionet.client._backoff import ExponentialBackoff
 from trionet.client._node import Node
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._opening import open_network_client
+from trionet.client.network._open_client import open_network_client
 from trionet.client.requests._response import ClientResponse
 from trionet.errors import (
     DisconnectedError,
@@ -67,7 +67,7 @@ async def test_nothing_can_be_sent_to_a_node_that_is_not_ready(
 ) -> None:
     """N1."""
     async with open_network_client(node.address, network=network) as client:
-        with pytest.raises(LocalProtocolError, match="not ready for a request; ask ready"):
+        with pytest.raises(LocalProtocolError, match="not ready for a request; call ready"):
             client.send(NODE, HEARTBEAT)
         await become_ready(client)
         with pytest.raises(ValueError, match="HeartbeatResponse is no request"):
@@ -134,7 +134,7 @@ async def test_request_may_have_a_time_of_its_own(
         node.address, with_requests(timeout_seconds=5.0), network=network
     ) as client:
         await become_ready(client)
-        client.send(NODE, HEARTBEAT, seconds_max=60.0)
+        client.send(NODE, HEARTBEAT, timeout_seconds=60.0)
         began = trio.current_time()
         [outcome] = await outcomes(client)
 
@@ -247,7 +247,7 @@ async def test_answer_to_another_request_ends_the_connection(
         [outcome] = await outcomes(client)
 
         assert isinstance(outcome.error, WireFormatError)
-        assert f"request 12345, where {correlation_id} is the next" in str(outcome.error)
+        assert f"request 12345, expected {correlation_id}" in str(outcome.error)
         assert client.connection_failed(NODE)
         await become_ready(client)
 
@@ -266,7 +266,10 @@ async def test_answer_to_nothing_ends_the_connection(
         await node.last("Heartbeat").stream.send_all(b"\0\0\0\4abcd")
         await poll_until(client, lambda: client.connection_failed(NODE))
 
-    assert "10.0.0.1:9092 (node 1) is closed: it sent an answer to nothing" in caplog.text
+    assert (
+        "closing the connection to 10.0.0.1:9092 (node 1): received a response without a request"
+        in caplog.text
+    )
 
 
 async def test_answer_that_does_not_decode_ends_the_connection(
@@ -306,7 +309,7 @@ async def test_second_task_may_not_poll(
         nursery.start_soon(client.run)
         await trio.testing.wait_all_tasks_blocked()
 
-        with pytest.raises(trio.BusyResourceError, match="another task polls"):
+        with pytest.raises(trio.BusyResourceError, match="another task is polling"):
             await client.poll()
         nursery.cancel_scope.cancel()
 
@@ -323,7 +326,7 @@ async def test_poll_waits_no_longer_than_it_is_told(
             assert [] == await client.poll(2.5)
 
         assert began + 2.5 == trio.current_time()
-        with pytest.raises(ValueError, match="seconds_max = -1"):
+        with pytest.raises(ValueError, match="timeout_seconds = -1"):
             await client.poll(-1)
 
 

@@ -13,7 +13,8 @@ from trionet.client._backoff import ExponentialBackoff
 from trionet.client._node import Node
 from trionet.client.connections._connection_states import ConnectionTimes
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._opening import ClientSettings, open_network_client
+from trionet.client.network._open_client import open_network_client
+from trionet.client.network._settings import ClientSettings
 from trionet.errors import DisconnectedError
 from trionet.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
@@ -63,7 +64,7 @@ async def test_stopped_node_is_lost_and_its_partitions_have_other_leaders() -> N
         controller = nodes[client.metadata.cluster.controller]
         made = await client.request(controller, CreateTopicsRequest(topics=[topic]))
         assert [0] == [each.error_code for each in made.topics]
-        client.metadata.want(frozenset({"t"}))
+        client.metadata.set_topics(frozenset({"t"}))
         await client.until_updated(client.metadata.updates)
         leaders = {each: client.metadata.cluster.leader("t", each) for each in range(3)}
         lost = next(each for each in leaders.values() if each and each != controller)

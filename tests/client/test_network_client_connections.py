@@ -26,7 +26,8 @@ from trionet.client._backoff import ExponentialBackoff
 from trionet.client._node import Node
 from trionet.client.metadata._cluster import Cluster
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._opening import ClientSettings, open_network_client
+from trionet.client.network._open_client import open_network_client
+from trionet.client.network._settings import ClientSettings
 from trionet.client.requests._response import ClientResponse
 from trionet.errors import DisconnectedError
 from trionet.net.wire._connecting import Address

@@ -18,7 +18,7 @@ from support.network_clients import (
 from support.scripted_node import Answer, Hangup, ScriptedNode, Seen
 from trionet import __version__
 from trionet.client.connections._connection_states import ConnectionState
-from trionet.client.network._opening import open_network_client
+from trionet.client.network._open_client import open_network_client
 from trionet.errors import UnsupportedVersionError
 from trionet.protocol import api_keys, error_codes
 from trionet.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
@@ -62,7 +62,7 @@ async def test_other_errors_to_the_question_end_the_connection(
         await poll_until(client, lambda: client.connection_failed(NODE))
 
         assert not client.is_ready(NODE)
-    assert "it answers ApiVersions with error 42" in caplog.text
+    assert "ApiVersions failed: INVALID_REQUEST" in caplog.text
 
 
 @pytest.mark.parametrize(("told", "expected"), [(2, [4, 2]), (None, [4, 0])])
@@ -118,7 +118,7 @@ async def test_version_that_no_side_shares_is_an_outcome(
         [outcome] = await client.poll()
 
         assert isinstance(outcome.error, UnsupportedVersionError)
-        assert "serves versions 7 to 9; this needs 0 to 4" in str(outcome.error)
+        assert "supports versions 7 to 9; this request needs 0 to 4" in str(outcome.error)
         assert correlation_id == outcome.correlation_id
         assert client.is_ready(NODE)
 
@@ -133,7 +133,7 @@ async def test_metadata_that_cannot_be_asked_for_are_an_error_of_who_waits(
         trio.open_nursery() as nursery,
     ):
         nursery.start_soon(client.run)
-        with pytest.raises(UnsupportedVersionError, match="the broker does not serve Metadata"):
+        with pytest.raises(UnsupportedVersionError, match="the broker does not support Metadata"):
             await client.until_updated()
         nursery.cancel_scope.cancel()
 

@@ -14,7 +14,7 @@ from support.scripted_node import NamedNetwork, ScriptedNode
 from trionet.client._node import Node
 from trionet.client.connections._connections import LOOKUPS_MAX
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._opening import open_network_client
+from trionet.client.network._open_client import open_network_client
 from trionet.client.requests._response import ClientResponse
 from trionet.errors import DisconnectedError
 from trionet.net.wire._connecting import Address
@@ -163,7 +163,7 @@ async def test_answer_before_the_request_has_left_ends_that_connection_alone(
         [outcome] = await outcomes(client)
 
         assert correlation_id == outcome.correlation_id
-        assert "before that had left" in str(outcome.error)
+        assert "before that was fully sent" in str(outcome.error)
         await become_ready(client)
 
 

@@ -143,7 +143,7 @@ def test_a_broker_that_worked_before_does_not_advertise_a_wrong_address(
 
 def test_a_broker_that_left_the_cluster_is_forgotten(reachability: Reachability) -> None:
     reachability.failed(Node(3, "gone", 9092), REFUSED)
-    reachability.keep_up(KNOWN)
+    reachability.forget_departed(KNOWN)
 
     assert "" == reachability.problem(KNOWN)
 

@@ -19,7 +19,7 @@ from trionet.client.metadata._cluster import Cluster
 from trionet.client.network._any_node import until_any_ready
 from trionet.client.network._kafka_client import KafkaClient
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._opening import open_kafka_client, open_network_client
+from trionet.client.network._open_client import open_kafka_client, open_network_client
 from trionet.net.wire._connecting import Address
 from trionet.testing import MemoryNetwork
 

@@ -12,7 +12,7 @@ from trionet.client._topic_partition import TopicPartition
 from trionet.client.metrics._client_metrics import MetricsSettings
 from trionet.client.metrics._statistics import ClientStatistics
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._opening import ClientSettings
+from trionet.client.network._settings import ClientSettings
 from trionet.metrics._families import Family, Kind, Metric, Sample, Snapshot
 from trionet.metrics._prometheus import exposition
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest

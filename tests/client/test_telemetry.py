@@ -19,7 +19,7 @@ from support.secured_clients import keep_polling
 from trionet.client.metrics._telemetry import INTERVAL_SECONDS, TelemetrySettings, retry_seconds
 from trionet.client.metrics._telemetry_points import TelemetryPoints, telemetry_name
 from trionet.client.network._network_client import NetworkClient
-from trionet.client.network._opening import open_network_client
+from trionet.client.network._open_client import open_network_client
 from trionet.metrics._families import Kind, Metric, Snapshot, single
 from trionet.metrics._group import MetricGroup
 from trionet.protocol import api_keys, error_codes

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 import trio
 
-from trionet.client.network._opening import open_network_client
+from trionet.client.network._open_client import open_network_client
 
 
 @pytest.mark.parametrize(

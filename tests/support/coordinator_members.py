@@ -21,7 +21,8 @@ from trionet.client.consumer.coordinator._rebalance_callbacks import RebalanceCa
 from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.client.consumer.state._subscription_state import SubscriptionState
 from trionet.client.network._kafka_client import KafkaClient
-from trionet.client.network._opening import ClientSettings, open_kafka_client
+from trionet.client.network._open_client import open_kafka_client
+from trionet.client.network._settings import ClientSettings
 from trionet.net._network import SYSTEM, Network
 from trionet.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -50,7 +51,7 @@ class GroupMember:
         self.client = client
         self.subscription = SubscriptionState(EARLIEST)
         self.coordinator = ConsumerCoordinator(
-            client, settings, self.subscription, random.Random(1), on_news=self._wake
+            client, settings, self.subscription, random.Random(1), notify=self._wake
         )
         self.told: list[tuple[str, list[int]]] = []
         self._news = trio.Event()
@@ -137,7 +138,7 @@ async def open_member(
             member = GroupMember(client, settings)
             if wanted := list(topics):
                 member.subscription.subscribe(wanted)
-            nursery.start_soon(member.coordinator.go_on)
+            nursery.start_soon(member.coordinator.run)
             try:
                 with caller.block():
                     yield member

@@ -159,4 +159,4 @@ def test_what_a_broker_does_not_serve_is_told(run: Run, b: list[str]) -> None:
         done = run("configs", *words, *b)
 
         assert (1, "") == (done.status, done.out)
-        assert "the broker does not serve" in done.err
+        assert "the broker does not support" in done.err

@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from trionet.client._backoff import ExponentialBackoff
-from trionet.client.admin._config import admin_settings
-from trionet.client.admin.calls._settings import AdminSettings
+from trionet.client.admin.calls._settings import AdminSettings, admin_settings
 from trionet.errors import ConfigError
 
 
@@ -44,7 +43,7 @@ def test_whoever_lets_a_request_take_longer_lets_a_call_take_as_long(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     assert 90.0 == admin_settings(None, {"request_timeout_ms": 90_000}).api_seconds
-    assert "request.timeout.ms is more than default.api.timeout.ms" in caplog.text
+    assert "request.timeout.ms is larger than default.api.timeout.ms" in caplog.text
     both = {"request_timeout_ms": 90_000, "default_api_timeout_ms": 7000}
     assert 7.0 == admin_settings(None, both).api_seconds
 

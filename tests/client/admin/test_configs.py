@@ -81,7 +81,7 @@ async def test_each_broker_is_asked_for_its_own_settings() -> None:
 
 
 async def test_name_that_is_no_broker_is_refused(admin: Admin) -> None:
-    with pytest.raises(ValueError, match="no id of a broker"):
+    with pytest.raises(ValueError, match="invalid broker id"):
         await admin.describe_configs([ConfigResource(ConfigResourceType.BROKER, "one")])
 
 

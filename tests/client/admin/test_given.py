@@ -8,8 +8,8 @@ import pytest
 
 import trionet
 from trionet import Admin, Broker, TrionetError
+from trionet.client._argument_checks import items, mapping
 from trionet.client._topic_partition import TopicPartition
-from trionet.client.admin.calls._argument_checks import items, mapping
 
 T0 = TopicPartition("t", 0)
 WRONG = [5, "text", [5], {5: 5}, {T0: "x"}, object()]
@@ -18,9 +18,9 @@ WRONG = [5, "text", [5], {5: 5}, {T0: "x"}, object()]
 def test_items_are_of_the_kinds_that_are_wanted() -> None:
     assert [1, "a"] == items(iter((1, "a")), int, str)
     for given, said in [
-        ("ab", r"several names are wanted, such as \['ab'\], not one text"),
-        (5, "several of int or str are wanted, such as a list, not 5"),
-        ([None], "int or str is wanted, not None"),
+        ("ab", r"expected an iterable such as \['ab'\], not a single str"),
+        (5, "expected an iterable of int or str, such as a list, not 5"),
+        ([None], "expected int or str, not None"),
     ]:
         wrong: Any = given
         with pytest.raises(TypeError, match=said):
@@ -35,9 +35,9 @@ def test_a_mapping_is_of_the_kinds_that_are_wanted() -> None:
     assert given == taken
     assert given is not taken
     for other, said in [
-        (["a"], "a mapping of str to int or None is wanted, not"),
-        ({1: 1}, "str is wanted, not 1"),
-        ({"a": "b"}, "int or None is wanted, not 'b'"),
+        (["a"], "expected a mapping of str to int or None, not"),
+        ({1: 1}, "expected str, not 1"),
+        ({"a": "b"}, "expected int or None, not 'b'"),
     ]:
         wrong: Any = other
         with pytest.raises(TypeError, match=said):
@@ -76,14 +76,7 @@ async def test_no_call_fails_within_by_what_it_is_given(broker: Broker) -> None:
             except TrionetError:
                 pass
             except (AttributeError, LookupError, TypeError, ValueError) as error:
-                clear = (
-                    "wanted, not",
-                    "wanted, such as",
-                    " is no ",
-                    " is a ",
-                    "is not a valid",
-                    "not one text",
-                )
+                clear = ("expected ", "must be ", "invalid ", " is a ", "is not a valid")
                 if not isinstance(error, TypeError | ValueError) or not any(
                     words in str(error) for words in clear
                 ):

@@ -54,5 +54,5 @@ async def test_offsets_of_a_group_that_is_not_there_cannot_be_deleted(admin: Adm
 
 
 async def test_one_text_is_not_taken_for_the_groups_of_its_letters(admin: Admin) -> None:
-    with pytest.raises(TypeError, match="not one text"):
+    with pytest.raises(TypeError, match="not a single str"):
         await admin.list_group_offsets("group")

@@ -57,7 +57,7 @@ async def test_active_controller_is_found_without_brokers_and_again_when_it_has_
         trionet.open_admin(None, settings, network=network) as admin,
     ):
         (await admin.create_topics([NewTopic("a", 1)])).checked()
-        with pytest.raises(UnsupportedVersionError, match="a controller does not serve Metadata"):
+        with pytest.raises(UnsupportedVersionError, match="a controller does not support Metadata"):
             await admin.list_topics()
 
     asked = [seen.body for seen in (*first.seen, *second.seen) if seen.name == "DescribeCluster"]

@@ -111,5 +111,5 @@ async def test_spec_that_the_broker_is_too_old_for_fails_alone(
 
 async def test_what_is_no_spec_is_refused_and_says_what_is_one(admin: Admin) -> None:
     wanted: Any = {A0: "latest"}
-    with pytest.raises(TypeError, match="OffsetSpec or int is wanted, not 'latest'"):
+    with pytest.raises(TypeError, match="expected OffsetSpec or int, not 'latest'"):
         await admin.list_offsets(wanted)

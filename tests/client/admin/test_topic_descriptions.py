@@ -6,7 +6,7 @@ import trionet
 from support.admin_errors import code_of
 from trionet import Admin
 from trionet.client.admin import AclOperation, NewTopic
-from trionet.client.admin.topics import _topic_descriptions as topic_descriptions
+from trionet.client.admin.topics import _topics
 
 
 async def test_topics_are_described_by_name_and_by_id(admin: Admin) -> None:
@@ -51,7 +51,7 @@ async def test_unknown_id_is_an_error_of_its_own(admin: Admin) -> None:
 async def test_many_partitions_come_in_several_answers(
     admin: Admin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topic_descriptions, "PARTITIONS_PER_ANSWER", 2)
+    monkeypatch.setattr(_topics, "PARTITIONS_PER_RESPONSE", 2)
     await admin.create_topics([NewTopic("a", 1), NewTopic("b", 5), NewTopic("c", 2)])
 
     found = (await admin.describe_topics(["c", "b", "a"])).checked()

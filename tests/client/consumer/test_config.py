@@ -136,9 +136,9 @@ def test_an_assignor_may_be_your_own() -> None:
 def test_an_assignor_that_there_is_not_is_an_error() -> None:
     assert (
         "partition.assignment.strategy = 'fair' is not allowed; allowed: range, roundrobin, sticky,"
-        " cooperative-sticky, their classes in Kafka, or an assignor of your own"
+        " cooperative-sticky, the names of their Java classes, or an assignor of your own"
     ) == error(group_id="g", partition_assignment_strategy="fair")
-    assert "partition.assignment.strategy names no assignor" in (
+    assert "partition.assignment.strategy is empty" in (
         error(group_id="g", partition_assignment_strategy=[])
     )
 
@@ -149,31 +149,31 @@ def test_an_assignor_that_there_is_not_is_an_error() -> None:
         (
             {"enable_auto_commit": True},
             (
-                "enable.auto.commit = True is not allowed without group.id; allowed: both, or"
-                " leaving it out"
+                "enable.auto.commit = True is not allowed without group.id; set group.id, or leave"
+                " out enable.auto.commit"
             ),
         ),
         (
             {"group_instance_id": "i"},
-            "group.instance.id is not allowed without group.id; allowed: both",
+            "group.instance.id is not allowed without group.id; set both",
         ),
-        ({"group_id": ""}, "group.id = '' is not allowed; allowed: a name, or leaving it out"),
+        ({"group_id": ""}, "group.id = '' is not allowed; set a name, or leave it out"),
         (
             {"group_id": "g", "group_instance_id": ""},
-            "group.instance.id = '' is not allowed; allowed: a name, or leaving it out",
+            "group.instance.id = '' is not allowed; set a name, or leave it out",
         ),
         (
             {"group_id": "g", "heartbeat_interval_ms": 45_000},
             (
                 "heartbeat.interval.ms = 45000 is not allowed with session.timeout.ms = 45000;"
-                " allowed: less than that, best a third of it"
+                " allowed: less than that, a third of it is recommended"
             ),
         ),
         (
             {"fetch_max_wait_ms": 30_000},
             (
                 "fetch.max.wait.ms = 30000 is not allowed with request.timeout.ms = 30000;"
-                " allowed: less than that, or every fetch without records would be late"
+                " allowed: less than that, since every fetch without records would time out"
             ),
         ),
         (

@@ -10,15 +10,14 @@ from trio.testing import MockClock
 
 from support.coordinator_members import make_topic
 from trionet import open_broker
-from trionet.client._offset_and_metadata import OffsetAndMetadata
-from trionet.client._topic_partition import TopicPartition
-from trionet.client.admin._opening import open_admin
+from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
+from trionet.client.admin._open_admin import open_admin
 from trionet.client.consumer._argument_checks import (
+    checked_epoch,
+    checked_offset,
     offsets_to_commit,
     topic_names,
     topic_partitions,
-    wanted_epoch,
-    wanted_offset,
 )
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
@@ -84,7 +83,7 @@ def test_a_plain_tuple_is_a_partition() -> None:
 )
 def test_offsets_are_whole_numbers_from_0(offset: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
-        wanted_offset(offset)
+        checked_offset(offset)
     with pytest.raises(error):
         offsets_to_commit({T0: offset})
     with pytest.raises(error):
@@ -96,7 +95,7 @@ def test_offsets_are_whole_numbers_from_0(offset: Any, error: type[Exception]) -
 )
 def test_epochs_are_those_that_the_protocol_can_carry(epoch: Any, error: type[Exception]) -> None:
     with pytest.raises(error):
-        wanted_epoch(epoch)
+        checked_epoch(epoch)
     with pytest.raises(error):
         offsets_to_commit({T0: OffsetAndMetadata(1, "", epoch)})
 
@@ -121,7 +120,7 @@ async def test_who_names_nonsense_has_subscribed_to_nothing(
     ):
         with pytest.raises((TypeError, ValueError)):
             consumer.subscribe(topics)
-        with trio.fail_after(10), pytest.raises(ValueError, match="reads nothing"):
+        with trio.fail_after(10), pytest.raises(ValueError, match="nothing to read"):
             await anext(consumer)
 
 

@@ -12,8 +12,8 @@ from trionet.errors import ConfigError
 from ..terminal._output import Table
 
 if TYPE_CHECKING:
-    from trionet.client.admin.access._acl_operation import AclOperation
     from trionet.client.admin.access._acls import AclBinding, AclFilter, PatternType, ResourceType
+    from trionet.client.admin.calls._enums import AclOperation
 
 
 #: The name of the cluster as a resource.
@@ -119,8 +119,8 @@ def filters(arguments: argparse.Namespace) -> list[AclFilter]:
     Raises:
         ConfigError: an operation is unknown.
     """
-    from trionet.client.admin.access._acl_operation import AclOperation
     from trionet.client.admin.access._acls import AclFilter, AclPermission, ResourceType
+    from trionet.client.admin.calls._enums import AclOperation
 
     anything: list[Any] = [(ResourceType.ANY, None)]
     both = (
@@ -186,7 +186,7 @@ def _operations(arguments: argparse.Namespace) -> list[AclOperation]:
 
 def _operations_of(text: str) -> list[AclOperation]:
     """Parse comma-separated operations: ``describe_configs`` or ``DescribeConfigs``."""
-    from trionet.client.admin.access._acl_operation import AclOperation
+    from trionet.client.admin.calls._enums import AclOperation
 
     known = {each.name.replace("_", ""): each for each in AclOperation if each > AclOperation.ANY}
     found = []

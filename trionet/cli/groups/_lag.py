@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin.groups._group_descriptions import GroupDescription, GroupMember
-from trionet.client.admin.groups._group_offsets import CommittedOffset
+from trionet.client.admin.groups._groups import CommittedOffset
 
 Limits = tuple[int | None, int | None]
 """Log start offset and end offset of a partition; None where unknown."""

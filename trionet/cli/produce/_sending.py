@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import trio
 
 from trionet._util._counted import counted
-from trionet.client.producer.delivery._waiting import until_done
 from trionet.errors import ApiError, CallTimedOutError, RecordTooLargeError, TrionetError
 from trionet.net.tls._wall_clock import now_ms
 
@@ -222,8 +221,7 @@ class RecordSender:
         while True:
             while self._in_flight:
                 batch = self._in_flight[0]
-                for outcome in batch.deliveries.outcomes:
-                    await until_done(outcome)
+                await batch.deliveries.wait()
                 self._in_flight.popleft()
                 self._is_reporting = True
                 self._failures(batch)

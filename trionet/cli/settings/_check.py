@@ -13,7 +13,7 @@ from ..terminal._output import Table, add_format_arguments, write
 from ._kinds import BROKER, CLIENTS, KINDS, NO_EFFECT, client_keys, keys_of
 
 if TYPE_CHECKING:
-    from trionet.client.network._opening import ClientSettings
+    from trionet.client.network._settings import ClientSettings
 
 ERROR, NOTE = "error", "note"
 # Keys that only brokers have: a file with one of them is a broker's.
@@ -130,7 +130,7 @@ def _check_clients(given: Mapping[str, str], kinds: tuple[str, ...]) -> list[Fin
 
 def _conflicts(own: Mapping[str, Mapping[str, str]]) -> list[Finding]:
     """Check values for consistency, for each kind of client that the file has its own keys of."""
-    from trionet.client.admin._config import admin_settings
+    from trionet.client.admin.calls._settings import admin_settings
     from trionet.client.consumer._config import consumer_settings
     from trionet.client.producer._config import producer_settings
     from trionet.net.tls._tls_client_context import client_context

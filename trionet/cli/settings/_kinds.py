@@ -58,11 +58,11 @@ def _client_keys(kind: str) -> dict[str, Key]:
     from ._client_key_docs import MEANINGS
 
     keys = client_keys(kind)
-    refused = {name: each.row for name, each in keys.refused.items()}
+    refused = {name: each.row for name, each in keys.unsupported.items()}
     return {
         **_rows(keys.applied.values(), APPLIED, MEANINGS),
-        **_rows(keys.without_meaning.values(), NO_EFFECT, {}),
-        **_rows(refused.values(), REJECTED, {n: e.advice for n, e in keys.refused.items()}),
+        **_rows(keys.without_effect.values(), NO_EFFECT, {}),
+        **_rows(refused.values(), REJECTED, {n: e.advice for n, e in keys.unsupported.items()}),
     }
 
 

@@ -16,10 +16,7 @@ from ..terminal._output import Table, add_format_arguments, facts, write_results
 if TYPE_CHECKING:
     from trionet.client.admin._admin import Admin
     from trionet.client.admin.topics._configs import ConfigEntry
-    from trionet.client.admin.topics._topic_descriptions import (
-        PartitionDescription,
-        TopicDescription,
-    )
+    from trionet.client.admin.topics._topics import PartitionDescription, TopicDescription
     from trionet.errors import TrionetError
 
     from ..clients._partition_offsets import Limits

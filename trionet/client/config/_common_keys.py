@@ -1,8 +1,8 @@
-"""The keys that every client has: connections, requests, metadata of the cluster.
+"""The keys that every client has: connections, requests and metadata.
 
-One line a key: name, type, default, rule, all of them Kafka 4.3's, except the default of
-``client.id`` (Kafka's clients make up ``producer-1`` and the like) and rules that Kafka checks
-elsewhere. Where one client's default is another, its own table says so.
+One row per key: name, type, default, rule. All are Kafka 4.3's, except the default of ``client.id``
+(Kafka's clients generate ``producer-1`` and the like) and rules that Kafka checks elsewhere. A
+client whose default differs has the key in its own table too.
 """
 
 from __future__ import annotations
@@ -41,5 +41,5 @@ COMMON: tuple[Row, ...] = (
     ("socket.connection.setup.timeout.ms", LONG, 10_000, FROM_1),
 )
 
-# Kafka's clients take answers of any size.
+# Kafka's clients accept responses of any size.
 OURS: tuple[Row, ...] = (("receive.message.max.bytes", INT, 100_000_000, between(1000, INT_MAX)),)

@@ -1,4 +1,4 @@
-"""The keys that only consumers have."""
+"""The keys specific to consumers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keys that only producers have, and those whose default is another for them."""
+"""The keys specific to producers, and those with another default for them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The keys of TLS and SASL, which every client has.
 
-Kafka's own, and librdkafka's where Kafka's needs a Java class, a text in the form of JAAS or a key
-store: ``sasl.username``, ``sasl.password``, and files or texts in PEM.
+Kafka's own, and librdkafka's where Kafka needs a Java class, a JAAS string or a key store:
+``sasl.username``, ``sasl.password``, and PEM as files or strings.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...protocol._config_types import (
 from ..security._settings import MECHANISMS
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-#: Empty turns the check of the broker's name off.
+#: The empty string disables the check of the broker's host name.
 IDENTIFICATIONS = ("https", "")
 
 SECURITY: tuple[Row, ...] = (
@@ -32,7 +32,7 @@ SECURITY: tuple[Row, ...] = (
     ("sasl.login.read.timeout.ms", INT, None, FROM_1),
     ("sasl.login.refresh.buffer.seconds", SHORT, 300, between(0, 3600)),
     ("sasl.login.refresh.min.period.seconds", SHORT, 60, between(0, 900)),
-    # From 0.5 to 1, and from 0 to 0.25.
+    # Checked when settings are built: 0.5 to 1, and 0 to 0.25.
     ("sasl.login.refresh.window.factor", DOUBLE, 0.8, None),
     ("sasl.login.refresh.window.jitter", DOUBLE, 0.05, None),
     ("sasl.login.retry.backoff.max.ms", LONG, 10_000, FROM_0),

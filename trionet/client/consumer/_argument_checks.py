@@ -1,6 +1,6 @@
-"""What a user names, looked at before anything is changed: topics, partitions and offsets.
+"""Checks the topics, partitions and offsets that a user passes, before anything is changed.
 
-What is no text or number would be noticed by the codecs, in the background, and end the consumer.
+Without these checks the codecs would fail in the background, and end the consumer.
 """
 
 from __future__ import annotations
@@ -9,11 +9,10 @@ from collections.abc import Iterable, Mapping
 from operator import index
 from typing import Final
 
-from .._offset_and_metadata import OffsetAndMetadata
-from .._topic_partition import TopicPartition
+from .._topic_partition import OffsetAndMetadata, TopicPartition
 from .state._partition_state import NO_EPOCH, OFFSET_MAX
 
-#: What the protocol can carry.
+#: The largest value in the protocol.
 EPOCH_MAX: Final = 2**31 - 1
 
 
@@ -21,62 +20,62 @@ def topic_names(topics: str | Iterable[str]) -> list[str]:
     """The names of topics to subscribe to.
 
     Raises:
-        TypeError: one is no text.
+        TypeError: one is not a str.
         ValueError: there are none, or one is empty.
     """
     names = [topics] if isinstance(topics, str) else list(topics)
     if not names:
-        raise ValueError("no topics to subscribe to; await unsubscribe() to read nothing any more")
+        raise ValueError("no topics to subscribe to; call unsubscribe() to stop reading")
     for each in names:
         _check_topic(each)
     return names
 
 
 def topic_partitions(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """Partitions, also if they are plain tuples of a topic and a number.
+    """Partitions; plain tuples of a topic and a number are accepted.
 
     Raises:
-        TypeError: one is none of both.
-        ValueError: there can be no such partition.
+        TypeError: one is neither.
+        ValueError: a topic is empty, or a number is negative.
     """
     return [topic_partition(each) for each in partitions]
 
 
 def topic_partition(partition: TopicPartition) -> TopicPartition:
-    """A partition, also if it is a plain tuple; raises as :func:`topic_partitions`."""
+    """A partition; a plain tuple is accepted; raises as :func:`topic_partitions`."""
     try:
         topic, number = partition
     except (TypeError, ValueError):
         raise TypeError(
-            f"{partition!r} is no partition; pass TopicPartition(topic, number)"
+            f"invalid partition {partition!r}: expected TopicPartition(topic, number)"
         ) from None
     _check_topic(topic)
     if index(number) < 0:
-        raise ValueError(f"{partition!r}: partitions are numbered from 0")
+        raise ValueError(f"invalid partition {partition!r}: numbers begin at 0")
     return TopicPartition(topic, index(number))
 
 
 def _check_topic(topic: str) -> None:
     if not isinstance(topic, str):
-        raise TypeError(f"topic {topic!r} is no text")
+        raise TypeError(f"topic must be str, not {type(topic).__name__}: {topic!r}")
     if not topic:
-        raise ValueError("the name of a topic has at least one character")
+        raise ValueError("the name of a topic must not be empty")
 
 
-def wanted_offset(offset: int) -> int:
-    """An offset to go on at, or to commit.
+def checked_offset(offset: int) -> int:
+    """An offset to continue at, or to commit.
 
     Raises:
-        TypeError: it is no whole number.
-        ValueError: there is no such offset.
+        TypeError: it is not an integer.
+        ValueError: it is out of range.
     """
     if not 0 <= index(offset) <= OFFSET_MAX:
         raise ValueError(f"offset = {offset}; allowed: 0 or more, at most {OFFSET_MAX}")
     return index(offset)
 
 
-def wanted_epoch(leader_epoch: int) -> int:
-    """A leader epoch; raises as :func:`wanted_offset`."""
+def checked_epoch(leader_epoch: int) -> int:
+    """A leader epoch; raises as :func:`checked_offset`."""
     if not NO_EPOCH <= index(leader_epoch) <= EPOCH_MAX:
         raise ValueError(f"leader_epoch = {leader_epoch}; allowed: {NO_EPOCH} to {EPOCH_MAX}")
     return index(leader_epoch)
@@ -85,16 +84,16 @@ def wanted_epoch(leader_epoch: int) -> int:
 def offsets_to_commit(
     offsets: Mapping[TopicPartition, OffsetAndMetadata | int],
 ) -> dict[TopicPartition, OffsetAndMetadata]:
-    """What to commit; raises as :func:`topic_partition` and :func:`wanted_offset` do."""
+    """Offsets to commit; raises as :func:`topic_partition` and :func:`checked_offset` do."""
     return {topic_partition(name): _committable(each) for name, each in offsets.items()}
 
 
 def _committable(wanted: OffsetAndMetadata | int) -> OffsetAndMetadata:
     if not isinstance(wanted, OffsetAndMetadata):
-        return OffsetAndMetadata(wanted_offset(wanted))
+        return OffsetAndMetadata(checked_offset(wanted))
     epoch = wanted.leader_epoch
     return OffsetAndMetadata(
-        wanted_offset(wanted.offset),
+        checked_offset(wanted.offset),
         wanted.metadata,
-        None if epoch is None else wanted_epoch(epoch),
+        None if epoch is None else checked_epoch(epoch),
     )

@@ -1,4 +1,4 @@
-"""Who gives the tokens of OAUTHBEARER: an OAuth server, or a file (KIP-768)."""
+"""Settings of the token endpoint for OAUTHBEARER, an OAuth server or a file (KIP-768)."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ import attrs
 from .._backoff import ExponentialBackoff
 
 LOGIN_SECONDS: Final = 10.0
-"""How long a server of tokens may take, if that is not set; Kafka leaves it to the system."""
+"""The default timeout of a token server; Kafka leaves it to the operating system."""
 
 
 @attrs.frozen(kw_only=True)
 class TokenEndpoint:
-    """Who gives tokens.
+    """A token endpoint.
 
     Attributes:
-        url: of the server, ``http`` or ``https``; or of a file
+        url: the URL of the server (``http`` or ``https``) or file
             (``sasl.oauthbearer.token.endpoint.url``).
-        client_id: who we are to the server (``sasl.oauthbearer.client.credentials.client.id``).
-        client_secret: the same (``sasl.oauthbearer.client.credentials.client.secret``).
-        scope: what the token is to be good for (``sasl.oauthbearer.scope``).
-        has_encoded_header: id and secret are URL-encoded (``sasl.oauthbearer.header.urlencode``).
-        extensions: SASL extensions that go with each token (``extension_NAME`` of
+        client_id: the client id (``sasl.oauthbearer.client.credentials.client.id``).
+        client_secret: the secret (``sasl.oauthbearer.client.credentials.client.secret``).
+        scope: the requested scope (``sasl.oauthbearer.scope``).
+        has_encoded_header: whether id and secret are URL-encoded
+            (``sasl.oauthbearer.header.urlencode``).
+        extensions: SASL extensions sent with each token (``extension_NAME`` in
             ``sasl.jaas.config``).
         connect_seconds: how long connecting may take (``sasl.login.connect.timeout.ms``).
-        read_seconds: how long the answer may take (``sasl.login.read.timeout.ms``).
-        retry: the wait before the next attempt; when its longest has passed since the first, there
-            is none any more (``sasl.login.retry.backoff.ms``, ``sasl.login.retry.backoff.max.ms``).
+        read_seconds: how long the response may take (``sasl.login.read.timeout.ms``).
+        retry: the backoff between attempts; its maximum also limits the time of all attempts
+            (``sasl.login.retry.backoff.ms``, ``sasl.login.retry.backoff.max.ms``).
     """
 
     url: str

@@ -8,7 +8,6 @@ from typing import Final
 import attrs
 import trio
 
-from ...client.admin._requests import RequestCalls
 from ...client.admin.calls._calls import Calls
 from ...errors import UnsupportedVersionError
 from ...protocol._uuids import uuid_text
@@ -66,7 +65,7 @@ async def list_topics(calls: Calls, take: Take) -> None:
 
 async def _with_cursor(calls: Calls, take: Take) -> None:
     """With KIP-966, of Kafka 3.7 and newer."""
-    request = RequestCalls(calls).request
+    request = calls.request
     cursor: RequestCursor | None = None
     await trio.lowlevel.checkpoint()
     while True:
@@ -97,8 +96,8 @@ async def _by_names(calls: Calls, take: Take) -> None:
     # Imported only here: it knows how topics are made, too, and few brokers are so old.
     from ...client.admin.topics._topics import TopicCalls
 
-    request = RequestCalls(calls).request
-    names = sorted(await TopicCalls(calls).list_topics(internal=True))
+    request = calls.request
+    names = sorted(await TopicCalls(calls).list(internal=True))
     for first in range(0, len(names), TOPICS_PER_REQUEST):
         wanted = [MetadataRequestTopic(name=name) for name in names[first:][:TOPICS_PER_REQUEST]]
         answer: MetadataResponse = await request(

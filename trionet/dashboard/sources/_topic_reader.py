@@ -341,7 +341,7 @@ async def _sizes(calls: Calls, rows: Iterable[PartitionRow]) -> dict[Key, int]:
     from ...client.admin.cluster._log_dirs import LogDirCalls  # sizes are read last
 
     leaders = {TopicPartition(row.topic, row.number): row.leader for row in rows}
-    told = await LogDirCalls(calls).describe_log_dirs(sorted(set(leaders.values())), list(leaders))
+    told = await LogDirCalls(calls).describe(sorted(set(leaders.values())), list(leaders))
     return {
         (partition.topic, partition.partition): replica.bytes
         for broker, log_dirs in told.items()

@@ -57,7 +57,7 @@ _WITHOUT_MEANING_TO_SOURCE: Final = frozenset(
 _SECRETS: Final = frozenset(
     row[0]
     for keys in (CONSUMER_KEYS, PRODUCER_KEYS)
-    for row in (*keys.applied.values(), *keys.without_meaning.values())
+    for row in (*keys.applied.values(), *keys.without_effect.values())
     if row[1] == PASSWORD
 )
 

@@ -13,7 +13,7 @@ import trio
 
 from ...client._api_errors import STALE_METADATA, api_error, is_retriable
 from ...client._node import Node
-from ...client.consumer.offsets._leaders import leader_epoch
+from ...client.consumer.offsets._leader_requests import leader_epoch
 from ...client.metadata._cluster import TopicMetadata
 from ...errors import (
     CorruptRecordError,
@@ -287,7 +287,7 @@ class RangeFetcher:
         known = metadata.topics or frozenset()
         await trio.lowlevel.checkpoint()
         if self._name.topic not in known:
-            metadata.want(known | {self._name.topic})
+            metadata.set_topics(known | {self._name.topic})
         while (topic := metadata.cluster.topics.get(self._name.topic)) is None:
             await self._client.network.until_updated(metadata.updates)
         self._is_gone = self._name.partition not in topic.partitions
@@ -353,7 +353,7 @@ class RangeFetcher:
     def _unwant(self) -> None:
         """Nobody asks for the metadata of a topic that is gone, again and again."""
         metadata = self._client.network.metadata
-        metadata.want((metadata.topics or frozenset()) - {self._name.topic})
+        metadata.set_topics((metadata.topics or frozenset()) - {self._name.topic})
 
     def _lose(self, error: DataLossError) -> None:
         """Raise it, or log it (``failOnDataLoss``)."""
