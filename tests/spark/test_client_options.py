@@ -184,5 +184,5 @@ def test_what_only_groups_need_has_no_meaning_and_that_is_told(
 
     assert {"bootstrap.servers": "host:9092"} == actual
     assert [
-        "without meaning for a source: kafka.max.poll.records, kafka.session.timeout.ms"
+        "no effect on a source: kafka.max.poll.records, kafka.session.timeout.ms"
     ] == caplog.messages

@@ -18,7 +18,7 @@ from trionet.protocol.records.message_set import encode_message_set
 from trionet.protocol.records.records import decode_batch, encode_batch
 from trionet.protocol.records.types import NewRecord
 from trionet.spark.columns import BATCH_ROWS_MAX, ColumnDecoder, schema
-from trionet.spark.fetched import Fetched, bounds
+from trionet.spark.fetched import FetchedRecords, bounds
 
 NAME = TopicPartition("orders", 7)
 ALL = 2**63 - 1
@@ -37,7 +37,9 @@ def decoded(
     **options: Any,
 ) -> list[dict[str, Any]]:
     decoder = ColumnDecoder(NAME, **options)
-    found = list(decoder.decode(Fetched(memoryview(bytearray(records)), start, until, aborted)))
+    found = list(
+        decoder.decode(FetchedRecords(memoryview(bytearray(records)), start, until, aborted))
+    )
     wanted = schema(options.get("include_headers", False))
     for each in found:
         assert wanted.equals(each.schema)
@@ -98,14 +100,14 @@ def test_columns_hold_what_a_loop_over_the_records_reads(
 
 def test_batches_have_a_number_of_rows_that_spark_can_hold() -> None:
     data = sent(0, 2 * BATCH_ROWS_MAX + 1)
-    found = list(ColumnDecoder(NAME).decode(Fetched(data, 0, ALL)))
+    found = list(ColumnDecoder(NAME).decode(FetchedRecords(data, 0, ALL)))
 
     assert [BATCH_ROWS_MAX, BATCH_ROWS_MAX, 1] == [each.num_rows for each in found]
 
 
 def test_large_records_come_in_small_batches() -> None:
     rows: list[NewRecord] = [(0, None, bytes(3_000_000), ()) for _ in range(3)]
-    found = list(ColumnDecoder(NAME).decode(Fetched(encode_batch(rows), 0, ALL)))
+    found = list(ColumnDecoder(NAME).decode(FetchedRecords(encode_batch(rows), 0, ALL)))
 
     assert [1, 1, 1] == [each.num_rows for each in found]
 
@@ -153,7 +155,7 @@ def test_a_wrong_checksum_is_an_error_unless_nobody_looks() -> None:
     data = bytearray(sent(5, 2))
     data[-2] ^= 1
 
-    with pytest.raises(CorruptRecordError, match=r"orders-7 from offset 5 on .* checksum"):
+    with pytest.raises(CorruptRecordError, match=r"orders-7 from offset 5 on: checksum"):
         decoded(bytes(data), start=5)
     assert [5, 6] == offsets(decoded(bytes(data), checks_crcs=False))
 
@@ -168,5 +170,5 @@ def test_what_is_broken_behind_the_range_is_nobodys_error() -> None:
 def test_times_that_spark_cannot_hold_are_an_error() -> None:
     data = encode_batch([(2**62, None, b"", ())])
 
-    with pytest.raises(CorruptRecordError, match="beyond 64 bits of microseconds"):
+    with pytest.raises(CorruptRecordError, match="fit into 64 bits of microseconds"):
         decoded(data)

@@ -118,7 +118,7 @@ async def test_what_nobody_uses_is_closed_after_a_while(autojump_clock: trio.abc
     del autojump_clock
     things = Things()
     it = LoopHost.__new__(LoopHost)  # its parts in this loop, whose time is virtual
-    it._kept = {}
+    it._resources = {}
     it._opening = trio.Lock()
     async with trio.open_nursery() as it._nursery:
         async with it.lease("a", things.open):
@@ -128,4 +128,4 @@ async def test_what_nobody_uses_is_closed_after_a_while(autojump_clock: trio.abc
         await things.was_closed.wait()
 
         assert IDLE_SECONDS == trio.current_time() - began_at
-        assert {} == it._kept
+        assert {} == it._resources

@@ -55,7 +55,7 @@ def test_each_batch_tells_how_far_its_sources_are_behind(
         tell(PROGRESS | {"name": name})
 
     [message] = caplog.messages
-    assert message.startswith(f"query {shown}, batch 5: trionet is 6 offsets behind (least 2,")
+    assert message.startswith(f"query {shown}, batch 5: trionet is 6 offsets behind (min 2,")
     assert message.endswith("most 4, mean 3.0 in 2 partitions)")
 
 

@@ -34,7 +34,7 @@ def names_of(parse: Callable[[dict[str, str]], object]) -> set[str]:
     """The options that there are, as the error about one that is unknown lists them."""
     with pytest.raises(ConfigError) as caught:
         parse(NEEDED | {"zzz": ""})
-    listed = re.search(r" has (.+), and kafka\.", str(caught.value))
+    listed = re.search(r"options of a \w+: (.+), and kafka\.", str(caught.value))
     assert listed is not None
     return set(listed[1].split(", "))
 

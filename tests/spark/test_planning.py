@@ -98,7 +98,7 @@ def test_a_batch_has_its_empty_partitions_only_while_their_ends_are_not_known() 
 def test_a_batch_begins_and_ends_in_the_same_partitions() -> None:
     """RE20: those of the start and those of the end are named."""
     with pytest.raises(
-        OffsetsMismatchError, match=r"same topic-partitions.*t-2; the end for t-0, t-1"
+        OffsetsMismatchError, match=r"same topic-partitions.*t-2; end for t-0, t-1"
     ) as caught:
         batch_plan({T0: 1, T1: 1, T2: 1}, {T0: 0, T1: 0})
 
@@ -156,9 +156,16 @@ def test_a_new_partition_is_read_from_its_begin() -> None:
 @pytest.mark.parametrize(
     ("start", "end", "earliest", "kind", "message", "ranges"),
     [
-        ({T0: 3}, {T0: 3, T1: 9}, {T1: 4}, AddedPartitionError, "t-1 begins at 4", [(1, 4, 9)]),
+        (
+            {T0: 3},
+            {T0: 3, T1: 9},
+            {T1: 4},
+            AddedPartitionError,
+            "t-1 starts at offset 4",
+            [(1, 4, 9)],
+        ),
         ({T0: 3}, {T0: 4, T1: 9}, {}, InitialOffsetNotFoundError, "t-1", [(0, 3, 4)]),
-        ({T0: 3, T1: 5}, {T0: 4}, {}, PartitionsDeletedError, "t-1 are gone", [(0, 3, 4)]),
+        ({T0: 3, T1: 5}, {T0: 4}, {}, PartitionsDeletedError, "deleted: t-1", [(0, 3, 4)]),
         ({T0: 2, T1: 0}, {T0: 1, T1: 1}, {}, OffsetChangedError, "from 2 to 1", [(1, 0, 1)]),
     ],
 )
@@ -229,7 +236,7 @@ def test_a_run_that_ends_where_it_was_fixed_is_right(
 def test_a_run_that_ends_elsewhere_says_what_has_changed(
     end: Offsets, prefetched: Offsets, latest: Offsets, condition: str
 ) -> None:
-    with pytest.raises(OffsetsMismatchError, match="start the query again") as caught:
+    with pytest.raises(OffsetsMismatchError, match="restart the query") as caught:
         verify_available_now(end, prefetched, latest)
 
     assert caught.value.condition.startswith(condition)

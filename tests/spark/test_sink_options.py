@@ -31,7 +31,7 @@ def test_a_topic_may_be_given_for_all_rows(options: dict[str, str], topic: str |
         (SERVERS | {"topic": " "}, "topic = '' is not allowed"),
         (SERVERS | {"topics": "t"}, "topics: unknown option; the nearest known one is topic"),
         (SERVERS | {"exactlyOnce": "true"}, "exactlyOnce is not supported"),
-        (SERVERS | {"subscribe": "t"}, "subscribe: no option of a sink, but of a source"),
+        (SERVERS | {"subscribe": "t"}, "subscribe: not an option of a sink, only of a source"),
     ],
 )
 def test_a_mistake_is_told_before_anything_is_written(

@@ -252,6 +252,6 @@ def test_what_was_written_is_told_in_the_log(caplog: pytest.LogCaptureFixture) -
     batch_writer(SERVERS, schema, overwrite=False).abort([None])
 
     assert [
-        "batch 3: 6 records written (t-0: 4 between the offsets 5 and 8, t-1: 2)",
-        "aborted; 0 records written by other tasks, which stays",
+        "batch 3: 6 records written (t-0: 4 at offsets 5 to 8, t-1: 2)",
+        "aborted; 0 records written by other tasks, and not undone",
     ] == caplog.messages

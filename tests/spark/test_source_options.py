@@ -384,9 +384,12 @@ def test_options_travel_to_the_workers() -> None:
     ("option", "message"),
     [
         ("maxOffsetPerTrigger", "unknown option; the nearest known one is maxOffsetsPerTrigger"),
-        ("startingOffset", "the nearest known one is startingOffsets; a source has assign, ending"),
-        ("bootstrap.servers", "bootstrap.servers: unknown option; a source has"),
-        ("topic", "topic: no option of a source, but of a sink; leave it out"),
+        (
+            "startingOffset",
+            "the nearest known one is startingOffsets; options of a source: assign, ending",
+        ),
+        ("bootstrap.servers", "bootstrap.servers: unknown option; options of a source:"),
+        ("topic", "topic: not an option of a source, only of a sink; remove it"),
     ],
 )
 def test_an_unknown_option_is_an_error(option: str, message: str) -> None:
@@ -401,4 +404,4 @@ def test_what_spark_adds_itself_is_no_error(option: str) -> None:
 
 def test_a_name_is_given_once_whatever_its_case() -> None:
     assert stream() == stream(SUBSCRIBE="t")
-    assert "SUBSCRIBE stands there twice" in refusal(NEEDED | {"SUBSCRIBE": "u"}, is_stream=True)
+    assert "option SUBSCRIBE is set twice" in refusal(NEEDED | {"SUBSCRIBE": "u"}, is_stream=True)

@@ -40,7 +40,7 @@ def test_a_query_reads_what_it_names_of_what_there_is(
     subscription: Subscription, expected: list[str]
 ) -> None:
     """CS1, CS2, CS3, CS4: what does not exist is left out; a pattern is found anywhere."""
-    assert expected == [str(each) for each in subscription.chosen(reversed(EXISTING))]
+    assert expected == [str(each) for each in subscription.select(reversed(EXISTING))]
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from trionet._util.counted import counted
-from trionet.spark.pipeline.batches import Told
+from trionet.spark.pipeline.batches import BatchResult
 from trionet.spark.pipeline.job import Event, JobDone
 from trionet.spark.pipeline.remembered import Intake
 
@@ -47,7 +47,7 @@ class Teller:
 def _lines(event: Event) -> list[str]:
     if isinstance(event, str):
         return [event]
-    apart = _apart(event.intake if isinstance(event, JobDone) else event.told.intake)
+    apart = _apart(event.intake if isinstance(event, JobDone) else event.result.intake)
     if isinstance(event, JobDone):
         how = "stopped" if event.is_stopped else "all is read"
         is_open = f"{counted(event.open_records, 'record')} in minutes that are not over"
@@ -56,7 +56,7 @@ def _lines(event: Event) -> list[str]:
             f"{counted(event.windows, 'minute')} finished"
         )
         return [f"{how}: {read}, {is_open}{apart}"]
-    told = event.told
+    told = event.result
     if told.windows:
         requests = sum(told.windows.values())
         lag = counted(event.lag, "record")
@@ -69,7 +69,7 @@ def _apart(intake: Intake) -> str:
     return "".join(f", {count:,} {_APART[name]}" for name, count in found.items() if count)
 
 
-def _span(told: Told) -> str:
+def _span(told: BatchResult) -> str:
     first, last = min(told.windows), max(told.windows)
     if first == last:
         return _time(first)
@@ -87,7 +87,7 @@ def _document(event: Event) -> dict[str, Any] | None:
         intake = {"records": event.intake.records, **attrs.asdict(event.intake)}
         others = {"open_records": event.open_records, "is_stopped": event.is_stopped}
         return {"event": "end", "windows": event.windows, **intake, **others}
-    told = event.told
+    told = event.result
     windows = {f"{_time(window).replace(' ', 'T')}:00Z": n for window, n in told.windows.items()}
     return {
         "event": "batch",

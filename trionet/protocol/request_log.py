@@ -21,8 +21,8 @@ REQUEST: Final = 0
 CONNECTION: Final = 1
 
 # How a request ended.
-ANSWERED: Final = 0
-WITHOUT_ANSWER: Final = 1
+RESPONDED: Final = 0
+NO_RESPONSE: Final = 1
 CLOSED: Final = 2
 GONE: Final = 3
 
@@ -88,7 +88,7 @@ class LoggedRequest:
         origin: where it came from.
         api_key: Kafka's number of its API.
         api_version: the version of that.
-        end: ``ANSWERED``, ``WITHOUT_ANSWER`` (none was wanted), ``CLOSED`` (its connection, in
+        end: ``RESPONDED``, ``NO_RESPONSE`` (none was wanted), ``CLOSED`` (its connection, in
             place of an answer) or ``GONE`` (its connection, before the answer).
         error_code: the first error in the answer; 0 for none.
         completed_at_us: when its answer was written, in microseconds since the epoch.
@@ -106,7 +106,7 @@ class LoggedRequest:
     origin: Origin
     api_key: int
     api_version: int
-    end: int = ANSWERED
+    end: int = RESPONDED
     error_code: int = 0
     completed_at_us: int
     request_bytes: int

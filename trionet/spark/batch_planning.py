@@ -1,6 +1,6 @@
-"""The ranges of a batch (the connector: KafkaOffsetReaderAdmin).
+"""Plans the offset ranges of a batch (the connector: KafkaOffsetReaderAdmin).
 
-What is the earliest and the latest stays open: it is found out where the range is read.
+Earliest and latest stay unresolved where possible: the task resolves them when it reads the range.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from .ranges import OffsetRange, needs_split
 
 
 async def batch_ranges(options: SourceOptions, reader: OffsetReader) -> list[OffsetRange]:
-    """What each task of a batch reads.
+    """Return the range of offsets that each task of a batch reads.
 
     Args:
-        options: of the source.
-        reader: asks the cluster.
+        options: the options of the source.
+        reader: queries the cluster.
 
     Raises:
-        OffsetsMismatchError: there are offsets for other partitions than the query reads, or one
-            begins behind its end.
-        TrionetError: the cluster could not be asked.
+        OffsetsMismatchError: the given offsets are for other partitions than the query reads, or a
+            partition starts after its end.
+        TrionetError: the cluster could not be queried.
     """
     partitions = await reader.partitions()
     start = await reader.limit(options.starting, partitions, is_start=True)

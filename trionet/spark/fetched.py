@@ -1,4 +1,4 @@
-"""What was fetched of a partition in one answer, and what can be seen of it without its records."""
+"""The records of one partition in one fetch response, and their layout without decoding them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..protocol.records.message_set import MessageHeader, iter_messages
 
 
 @attrs.frozen
-class Fetched:
-    """See the module.
+class FetchedRecords:
+    """The undecoded records of a fetch response, and the offsets to read from them.
 
     Attributes:
-        records: batches, or the messages of old brokers; the last one may be cut short.
-        start: the first offset that is wanted of them.
-        until: the one behind the last that is wanted.
-        aborted: the transactions among them that were aborted, if only what is committed is read.
+        records: batches, or the messages of old brokers; the last one may be truncated.
+        start: the first offset to read.
+        until: the offset after the last one to read.
+        aborted: the aborted transactions among them, with ``isolation.level=read_committed``.
     """
 
     records: Bytes
@@ -29,17 +29,17 @@ class Fetched:
     aborted: tuple[AbortedTransaction, ...] = ()
 
 
-def pieces(records: Bytes) -> Iterator[list[int] | tuple[int, MessageHeader]]:
-    """Where whole batches begin that stand beside each other; or a message outside of batches.
+def runs(records: Bytes) -> Iterator[list[int] | tuple[int, MessageHeader]]:
+    """Yield the positions of each run of adjacent whole batches, and each single message.
 
-    What stands behind a broken one is not looked at: the next fetch begins with that.
+    Iteration ends at a malformed batch or message: the next fetch starts with it.
 
     Raises:
-        WireFormatError: the first is broken.
+        WireFormatError: the very first one is malformed.
     """
     found = False
     try:
-        for each in _all_pieces(memoryview(records)):
+        for each in _all_runs(memoryview(records)):
             found = True
             yield each
     except WireFormatError:
@@ -47,10 +47,10 @@ def pieces(records: Bytes) -> Iterator[list[int] | tuple[int, MessageHeader]]:
             raise
 
 
-def _all_pieces(view: memoryview) -> Iterator[list[int] | tuple[int, MessageHeader]]:
-    pos, begun_at = 0, -1
-    while pos != begun_at:  # old segments hold messages, newer ones batches
-        begun_at = pos
+def _all_runs(view: memoryview) -> Iterator[list[int] | tuple[int, MessageHeader]]:
+    pos, previous = 0, -1
+    while pos != previous:  # old segments contain messages, newer ones batches
+        previous = pos
         for start, message in iter_messages(view, pos):
             yield start, message
             pos = start + message.size
@@ -60,22 +60,23 @@ def _all_pieces(view: memoryview) -> Iterator[list[int] | tuple[int, MessageHead
 
 
 def bounds(records: Bytes) -> tuple[int, int]:
-    """The offset that the first whole batch begins with, and the one behind the last.
+    """Return the first offset of the first whole batch, and the offset after the last one.
 
-    Of messages that are compressed together the first is not known: the last stands for it.
+    For a compressed message set the first offset is unknown without decompression; its last offset
+    is used.
 
     Raises:
-        WireFormatError: the first is broken, or not even that one is whole.
+        WireFormatError: the first batch is malformed or incomplete.
     """
     first = end = -1
-    for piece in pieces(records):
-        if isinstance(piece, list):
-            begin, last = (read_header(records, piece[at]) for at in (0, -1))
+    for run in runs(records):
+        if isinstance(run, list):
+            begin, last = (read_header(records, run[at]) for at in (0, -1))
             begins, end = begin.base_offset, last.last_offset + 1
         else:
-            begins = piece[1].offset
+            begins = run[1].offset
             end = begins + 1
         first = begins if first < 0 else first
     if end < 0:
-        raise WireFormatError("not even one batch is whole")
+        raise WireFormatError("the response contains no complete batch")
     return first, end

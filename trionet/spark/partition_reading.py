@@ -1,4 +1,4 @@
-"""One task of Spark: the records of one range."""
+"""The Spark task that reads one range of offsets."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .options import SourceOptions
 
 
 def read_partition(options: SourceOptions, partition: InputPartition) -> Iterator[Any]:
-    """The records of a range, in columns.
+    """Read the records of a range, as Arrow batches.
 
     Args:
-        options: of the source.
-        partition: its value is the range; without one, which is how Spark reads where nothing was
-            planned, there are no records.
+        options: the options of the source.
+        partition: its value is the range. Where the plan has no ranges Spark passes None, and
+            there are no records.
     """
     if partition.value is None:
         return iter(())

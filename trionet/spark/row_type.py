@@ -1,4 +1,4 @@
-"""The columns of a source, as Spark's own types: those of the connector."""
+"""The columns of the source as Spark types, the same as the connector's."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pyspark.sql.types import (
 
 
 def row_type(*, include_headers: bool) -> StructType:
-    """The columns, all of which may be null.
+    """Return the columns, all nullable.
 
     Args:
-        include_headers: whether the column of headers is among them.
+        include_headers: whether to add the column ``headers``.
     """
     columns: list[tuple[str, DataType]] = [
         ("key", BinaryType()),

@@ -7,7 +7,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from trionet.spark.pipeline.anomalies import MINUTES_MIN, SCORE_MIN, Anomalies, usual
+from trionet.spark.pipeline.anomalies import (
+    MINUTES_MIN,
+    SCORE_MIN,
+    AnomalyDetector,
+    median_and_spread,
+)
 from trionet.spark.pipeline.remembered import TRAILING_MINUTES
 
 COLUMNS = {
@@ -35,7 +40,7 @@ def found(
     read: Sequence[dict[str, Any]], windows: Sequence[int], first: int
 ) -> list[dict[str, Any]]:
     batch = pa.RecordBatch.from_pylist(list(read), schema=pa.schema(list(COLUMNS.items())))
-    told = Anomalies(windows, first)([batch.slice(0, 3), batch.slice(3)])
+    told = AnomalyDetector(windows, first)([batch.slice(0, 3), batch.slice(3)])
     return [row for each in told for row in each.to_pylist()]
 
 
@@ -106,11 +111,11 @@ def test_a_client_that_sends_now_and_then_has_no_percentile_of_0() -> None:
 
 
 def test_nothing_was_read() -> None:
-    assert [] == list(Anomalies(range(31), 30)([]))
+    assert [] == list(AnomalyDetector(range(31), 30)([]))
 
 
 def test_what_hardly_ever_changes_has_a_spread_all_the_same() -> None:
-    median, spread = usual(np.array([[50.0] * 20, [0.0] * 20]), spread_min=1.0)
+    median, spread = median_and_spread(np.array([[50.0] * 20, [0.0] * 20]), spread_min=1.0)
 
     assert [50.0, 0.0] == median.tolist()
     assert [5.0, 1.0] == spread.tolist()

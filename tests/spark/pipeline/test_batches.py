@@ -28,8 +28,8 @@ from trionet.testing.threaded import ThreadedBroker
 
 pytest.importorskip("pyspark", reason="PySpark cannot be imported")
 
-from trionet.spark.pipeline.batches import Batches
-from trionet.spark.pipeline.closing import Places
+from trionet.spark.pipeline.batches import BatchProcessor
+from trionet.spark.pipeline.closing import Outputs
 from trionet.spark.source import TrionetDataSource
 
 if TYPE_CHECKING:
@@ -53,10 +53,12 @@ class Rig:
     topic: str
     folder: Path
 
-    def batches(self) -> Batches:
+    def batches(self) -> BatchProcessor:
         """What a job has that was started just now."""
         sink = {"kafka.bootstrap.servers": self.broker.bootstrap_servers, "topic": self.topic}
-        return Batches(Places(str(self.folder), f"{self.folder}/_checkpoint", sink), DELAY_US)
+        return BatchProcessor(
+            Outputs(str(self.folder), f"{self.folder}/_checkpoint", sink), DELAY_US
+        )
 
     def records(self, records: Sequence[Logged | bytes]) -> DataFrame:
         """Records as a micro-batch has them."""
@@ -181,7 +183,7 @@ def test_a_micro_batch_that_is_killed_behind_a_step_is_repeated(rig: Rig) -> Non
     once = published(rig.broker, rig.topic)
 
     for number, part in enumerate(parts):
-        for last in ("folded", "cleared", "requests", "windows", "published", "remembered"):
+        for last in ("folded", "cleared", "requests", "windows", "published", "saved"):
             steps = rig.batches().steps(part, number)
             assert last in steps  # they go on until it is there
             steps.close()

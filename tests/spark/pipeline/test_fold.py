@@ -23,7 +23,7 @@ from spark.pipeline.logged import (
 )
 from trionet.protocol.request_log import encode
 from trionet.spark.pipeline import fold as folding
-from trionet.spark.pipeline.finished import PER_MILLE, api_name, end_name, error_name, finished
+from trionet.spark.pipeline.finished import PER_MILLE, api_name, end_name, error_name, estimate
 from trionet.spark.pipeline.fold import folded
 from trionet.spark.pipeline.histogram import BUCKETS_MAX
 from trionet.spark.pipeline.partials import (
@@ -46,7 +46,7 @@ def rows_of(kind: int, parts: list[Any]) -> list[dict[str, Any]]:
     of_kind = [each for each in parts if each["kind"][0].as_py() == kind]
     return [
         {**row, **dict(zip(SUMS[kind], row["sums"], strict=True))}
-        for batch in finished(of_kind)
+        for batch in estimate(of_kind)
         for row in batch.to_pylist()
     ]
 
@@ -244,8 +244,8 @@ def test_numbers_of_connections_that_cannot_be_do_not_overflow() -> None:
 
 def test_an_empty_batch_gives_nothing() -> None:
     assert [] == fold_of([table([])])
-    assert [] == list(finished([]))
-    assert [] == list(finished([pa.RecordBatch.from_pylist([], schema=SCHEMA)]))
+    assert [] == list(estimate([]))
+    assert [] == list(estimate([pa.RecordBatch.from_pylist([], schema=SCHEMA)]))
 
 
 def test_names_of_what_is_known_and_numbers_of_what_is_not() -> None:

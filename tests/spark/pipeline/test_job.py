@@ -20,8 +20,8 @@ from trionet.testing.threaded import ThreadedBroker
 pytest.importorskip("pyspark", reason="PySpark cannot be imported")
 
 from spark.streams import stream
-from trionet.spark.pipeline.batches import Batches
-from trionet.spark.pipeline.closing import Places
+from trionet.spark.pipeline.batches import BatchProcessor
+from trionet.spark.pipeline.closing import Outputs
 from trionet.spark.pipeline.job import last_noted, start
 from trionet.spark.pipeline.settings import JobSettings
 from trionet.spark.pipeline.topics import prepare_topics
@@ -83,10 +83,10 @@ def pass_minutes(broker: ThreadedBroker, minutes: int) -> None:
     broker.seed(LOG, [encode(later)])
 
 
-def run(spark: SparkSession, settings: JobSettings) -> tuple[Batches, int]:
+def run(spark: SparkSession, settings: JobSettings) -> tuple[BatchProcessor, int]:
     """Read what there is, as a job that was started just now; and the offset where that ends."""
-    batches = Batches(
-        Places(settings.folder, settings.checkpoint, settings.sink()), settings.delay_us
+    batches = BatchProcessor(
+        Outputs(settings.folder, settings.checkpoint, settings.sink()), settings.delay_us
     )
     query = start(spark, settings, batches)
     try:
@@ -108,7 +108,7 @@ def test_the_requests_of_a_broker_are_told_by_the_minute_also_by_a_job_that_is_s
     first, _ = run(spark, settings)
 
     assert {} == tables(tmp_path / "results")  # no minute is over
-    assert 0 < sum(each.intake.records for each in first.told.values())
+    assert 0 < sum(each.intake.records for each in first.results.values())
 
     trio.run(ask, broker, "shop", 3)
     pass_minutes(broker, 2)

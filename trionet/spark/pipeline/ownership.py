@@ -1,4 +1,4 @@
-"""Results belong to one checkpoint: with another, what is in the folder would be counted twice."""
+"""Ties a results folder to one checkpoint: with another, its records would be counted twice."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from uuid import uuid4
 
 from trionet.errors import ConfigError
 
-from .closing import Places
+from .closing import Outputs
 from .storage import Storage
 
 _OF_FOLDER: Final = "_results_of"
 _OF_CHECKPOINT: Final = "trionet/id"
 
 
-def claim(storage: Storage, places: Places) -> None:
-    """Make the folder this checkpoint's, or find that it is.
+def claim(storage: Storage, outputs: Outputs) -> None:
+    """Claim the folder for this checkpoint, or verify that it is claimed already.
 
     Raises:
         ConfigError: the folder has results of another checkpoint.
     """
-    owner = f"{places.folder.rstrip('/')}/{_OF_FOLDER}"
-    own = f"{places.checkpoint.rstrip('/')}/{_OF_CHECKPOINT}"
+    owner = f"{outputs.folder.rstrip('/')}/{_OF_FOLDER}"
+    own = f"{outputs.checkpoint.rstrip('/')}/{_OF_CHECKPOINT}"
     owners = storage.text(owner)
     name = storage.text(own)
     if owners and owners != name:
         raise ConfigError(
-            f"{places.folder} has results of another checkpoint than {places.checkpoint}: name that"
+            f"{outputs.folder} has results of another checkpoint than {outputs.checkpoint}: give that"
             " checkpoint, or another folder"
         )
     if not name:
