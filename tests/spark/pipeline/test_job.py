@@ -22,7 +22,7 @@ pytest.importorskip("pyspark", reason="PySpark cannot be imported")
 from spark.streams import stream
 from trionet.spark.pipeline.batches import BatchProcessor
 from trionet.spark.pipeline.closing import Outputs
-from trionet.spark.pipeline.job import last_noted, start
+from trionet.spark.pipeline.job import last_completed, start
 from trionet.spark.pipeline.settings import JobSettings
 from trionet.spark.pipeline.topics import prepare_topics
 from trionet.spark.source import TrionetDataSource
@@ -151,8 +151,8 @@ def test_a_trigger_that_has_found_nothing_does_not_say_of_the_next_micro_batch_t
 
     busy = [each for each in query.recentProgress if each.numInputRows]
     idle = query.recentProgress[-1]
-    assert done == [last_noted(each) for each in busy]
-    assert (done[-1] + 1, done[-1]) == (idle.batchId, last_noted(idle))
+    assert done == [last_completed(each) for each in busy]
+    assert (done[-1] + 1, done[-1]) == (idle.batchId, last_completed(idle))
 
 
 def _never() -> bool:

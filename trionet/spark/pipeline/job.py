@@ -136,7 +136,7 @@ def run_job(settings: JobSettings, report: Callable[[Event], None]) -> None:
         report(reporter.end(last.open_records, is_stopped=stop.is_requested))
 
 
-def start(spark: SparkSession, settings: JobSettings, batches: Batches) -> StreamingQuery:
+def start(spark: SparkSession, settings: JobSettings, batches: BatchProcessor) -> StreamingQuery:
     """Start the streaming query."""
     # current_timestamp() of a micro-batch is kept in the checkpoint: the same if it is repeated.
     records = (

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from trionet.errors import ConfigError
-from trionet.spark.pipeline.report.time_range import TimeRange, shown, time_range
+from trionet.spark.pipeline.report.time_range import TimeRange, format_time, time_range
 
 NOW = datetime(2026, 3, 1, 12, 30, 15, tzinfo=UTC)
 DAY = datetime(2026, 2, 27, tzinfo=UTC)
@@ -60,5 +60,5 @@ def test_a_range_that_ends_before_it_begins_is_an_error(start: str, end: str) ->
 
 
 def test_times_are_shown_in_utc_and_with_seconds_only_if_there_are_some() -> None:
-    assert "2026-03-01 12:30:15 UTC" == shown(NOW)
-    assert "2026-03-01 12:30 UTC" == shown(NOW.replace(second=0))
+    assert "2026-03-01 12:30:15 UTC" == format_time(NOW)
+    assert "2026-03-01 12:30 UTC" == format_time(NOW.replace(second=0))
