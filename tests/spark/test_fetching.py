@@ -208,7 +208,7 @@ def test_batch_that_is_too_large_for_the_client_is_an_error_that_says_what_to_se
     wanted = planned(cluster, topic, 10, 11)
 
     with pytest.raises(
-        FetchTooLargeError, match=r"offset 10 .* option kafka\.receive\.message\.max\.bytes"
+        FetchTooLargeError, match=r"offset 10: .* option kafka\.receive\.message\.max\.bytes"
     ) as caught:
         values(options_of(cluster, topic, kafka_receive_message_max_bytes="10000"), wanted)
     assert (0, 10, 10_000) == (caught.value.partition, caught.value.offset, caught.value.bytes_max)

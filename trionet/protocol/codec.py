@@ -1,7 +1,7 @@
-"""From (API key, version) to the functions that read and write its messages.
+"""Maps an API key and version to the functions that decode and encode its messages.
 
-The module of an API is imported when the first of its versions is asked for, and another one for
-the versions before the flexible ones.
+The module of an API is imported when a codec of one of its versions is first requested; the
+versions before the first flexible one are in another module, imported likewise.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ApiVersionCodec:
         flexible: whether its messages have tag sections and compact lengths (KIP-482).
         request_header_version: 1, or 2 with a tag section after the common part.
         response_header_version: 0, or 1 with a tag section after the correlation id.
-        decode_request: ``(buf, pos, left) -> message``; bytes behind the message are passed over.
+        decode_request: ``(buf, pos, left) -> message``; bytes after the message are ignored.
             Raises WireFormatError for anything malformed, and for more than ``left`` arrays,
             elements of arrays, and tags in all (REQUEST_ELEMENTS_MAX by default).
             ``records`` fields are views into ``buf``.
@@ -65,7 +65,7 @@ class ApiVersionCodec:
         self.name = name
         self.flexible = flexible
         self.request_header_version = 2 if flexible else 1
-        # KIP-511: a client must be able to read the answer before it knows any version.
+        # KIP-511: a client must be able to read the response before it knows any version.
         self.response_header_version = 1 if flexible and api_key != API_VERSIONS else 0
         self.decode_request: Final = request[0]
         self.encode_request: Final = request[1]
@@ -80,13 +80,13 @@ _loaded: Final[dict[tuple[int, int], ApiVersionCodec]] = {}
 
 
 def lookup(api_key: int, version: int) -> ApiVersionCodec | None:
-    """The codec of an API version, or None when there is none."""
+    """Return the codec of an API version, or None if there is none."""
     return _loaded.get((api_key, version)) or _load(api_key, version)
 
 
 def _load(api_key: int, version: int) -> ApiVersionCodec | None:
     if version not in schema_versions(api_key):
-        return None  # not remembered: peers may ask for any number
+        return None  # not cached: peers may send any number
     module_name, name, _, last, first_flexible = APIS[api_key]
     folder = "messages.older" if version < first_flexible <= last else "messages"
     module = importlib.import_module(f"trionet.protocol.{folder}.{module_name}")
@@ -103,7 +103,7 @@ def _load(api_key: int, version: int) -> ApiVersionCodec | None:
 
 
 def schema_versions(api_key: int) -> range:
-    """The versions of an API that have codecs; empty for an unknown key."""
+    """Return the versions of an API that have codecs; empty for an unknown key."""
     known = APIS.get(api_key)
     return range(known[2], known[3] + 1) if known else range(0)
 

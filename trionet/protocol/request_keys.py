@@ -1,4 +1,4 @@
-"""From the class of a request to its API."""
+"""The API key of a request, by its class."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ REQUEST_KEYS: Final = {f"{row[1]}Request": key for key, row in APIS.items()}
 
 
 def api_key_of(request: Message) -> int:
-    """The API that a request belongs to.
+    """Return the API key of a request.
 
     Raises:
-        ValueError: it is no request.
+        ValueError: the message is not a request.
     """
     name = type(request).__name__
     if name not in REQUEST_KEYS:
-        raise ValueError(f"{name} is no request")
+        raise ValueError(f"{name} is not a request")
     return REQUEST_KEYS[name]

@@ -1,4 +1,4 @@
-"""The text of Kafka's ids: of topics, clusters and folders."""
+"""Kafka's UUIDs as text: ids of topics, clusters and log directories."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import base64
 
 
 def uuid_text(id: bytes | bytearray) -> str:
-    """How Kafka writes an id: 22 characters of URL-safe base64 (Kafka: Uuid.toString)."""
+    """Format a UUID as Kafka does: 22 characters of URL-safe base64 (Kafka: Uuid.toString)."""
     return base64.urlsafe_b64encode(id).rstrip(b"=").decode("ascii")

@@ -27,7 +27,7 @@ from ..protocol.records.batch import (
 )
 from ..protocol.records.crc32c import crc32c
 from ..protocol.records.message_set import MessageHeader, decode_message_set
-from ..protocol.records.numpy_batches import OpenedBatches, opened_together, read_headers
+from ..protocol.records.numpy_batches import OpenedBatches, open_batches, read_headers
 from ..protocol.records.numpy_columns import TIMESTAMP_OF_LOG, NumpyColumns, decode_batches
 from .fetched import FetchedRecords, runs
 
@@ -142,7 +142,7 @@ class ColumnDecoder:
             visible &= np.fromiter(each, np.bool_, len(places))
         if not visible.all():
             places, headers = places[visible], headers[visible]
-        for opened in opened_together(records, places, headers, DECODED_BYTES):
+        for opened in open_batches(records, places, headers, DECODED_BYTES):
             yield from self._of_records(opened, fetched)
 
     def _check(self, records: Bytes, places: Numbers, headers: BatchHeaders) -> None:

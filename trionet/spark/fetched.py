@@ -8,7 +8,7 @@ import attrs
 
 from ..errors import WireFormatError
 from ..protocol.messages.fetch import AbortedTransaction
-from ..protocol.records.batch import Bytes, batch_places, read_header
+from ..protocol.records.batch import Bytes, batch_positions, read_header
 from ..protocol.records.message_set import MessageHeader, iter_messages
 
 
@@ -54,7 +54,7 @@ def _all_runs(view: memoryview) -> Iterator[list[int] | tuple[int, MessageHeader
         for start, message in iter_messages(view, pos):
             yield start, message
             pos = start + message.size
-        places, pos = batch_places(view, pos)
+        places, pos = batch_positions(view, pos)
         if places:
             yield places
 

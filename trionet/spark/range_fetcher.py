@@ -6,10 +6,10 @@ which is normal, and records that retention has deleted. They are told apart by 
 offset: a gap is a loss only if the log starts after the offset that was requested. Hence Fetch v5
 (KIP-107) is the minimum.
 
-The responses are passed on undecoded. A Consumer would do the fetching as well, but it decodes
-record by record, resets positions by itself, and does not show the log start offset of a response;
-decoding whole responses by column is several times as fast. If the consumer ever hands out
-undecoded responses with their log start offset, most of this module is redundant.
+The responses are passed on undecoded, to be decoded by column. A Consumer could do the fetching as
+well, but it resets positions by itself and does not show the log start offset of a response, from
+which losses are detected here. If it ever hands out undecoded responses with their log start
+offset, most of this module is redundant.
 
 A deleted and recreated topic has the same name but other records; it is recognized by its topic id
 (KIP-516), which the plan of the query contains.

@@ -7,7 +7,7 @@ import pytest
 
 from trionet.errors import WireFormatError
 from trionet.protocol.records.compression import LZ4, compress, decompress
-from trionet.protocol.records.lz4_header import with_old_checksum, with_right_checksum, xxh32
+from trionet.protocol.records.lz4_header import with_legacy_checksum, with_standard_checksum, xxh32
 
 TEXT = b"flight delays " * 50
 
@@ -23,13 +23,13 @@ def test_known_checksums(data: bytes, checksum: int) -> None:
 def test_the_right_checksum_is_that_of_lz4_itself(has_size: bool) -> None:
     frame = lz4.frame.compress(TEXT, store_size=has_size)
 
-    assert with_right_checksum(frame) == frame
-    assert with_right_checksum(with_old_checksum(memoryview(frame))) == frame
+    assert with_standard_checksum(frame) == frame
+    assert with_standard_checksum(with_legacy_checksum(memoryview(frame))) == frame
 
 
 def test_the_old_checksum_covers_the_magic_number_too_and_nobody_else_takes_it() -> None:
     frame = compress(LZ4, TEXT)
-    old = with_old_checksum(frame)
+    old = with_legacy_checksum(frame)
 
     assert old[6] == xxh32(frame[:6]) >> 8 & 0xFF
     assert [at for at in range(len(frame)) if frame[at] != old[at]] == [6]
@@ -42,9 +42,9 @@ def test_the_old_checksum_covers_the_magic_number_too_and_nobody_else_takes_it()
 )
 def test_a_header_that_ends_too_early_is_refused(frame: bytes) -> None:
     with pytest.raises(WireFormatError, match="too early"):
-        with_right_checksum(frame)
+        with_standard_checksum(frame)
 
 
 def test_a_dictionary_is_refused() -> None:
     with pytest.raises(WireFormatError, match="dictionary"):
-        with_right_checksum(b"\x04\x22\x4d\x18\x61\x40" + bytes(20))
+        with_standard_checksum(b"\x04\x22\x4d\x18\x61\x40" + bytes(20))

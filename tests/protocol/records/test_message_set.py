@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from trionet.errors import LocalProtocolError, WireFormatError
 from trionet.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, compress
-from trionet.protocol.records.lz4_header import with_old_checksum
+from trionet.protocol.records.lz4_header import with_legacy_checksum
 from trionet.protocol.records.message_set import (
     check_message_crc,
     decode_message_set,
@@ -156,7 +156,7 @@ def test_lz4_has_the_old_header_checksum_in_format_0_and_the_right_one_in_format
     for magic in (0, 1):
         data = encode_message_set([(0, NOW, None, b"a" * 500, ())], magic=magic, codec=LZ4)
         frame = data[-len(compress(LZ4, inner if magic else message(b"a" * 500, magic=0))) :]
-        assert (with_old_checksum(frame) == frame) is (magic == 0)
+        assert (with_legacy_checksum(frame) == frame) is (magic == 0)
         assert decoded(data)[0][3] == b"a" * 500
 
 
@@ -167,7 +167,7 @@ def test_lz4_of_format_0_is_read_with_the_right_checksum_too() -> None:
 
 
 def test_lz4_of_format_1_with_the_old_checksum_is_refused() -> None:
-    data = message(with_old_checksum(compress(LZ4, message(b"a"))), attributes=LZ4)
+    data = message(with_legacy_checksum(compress(LZ4, message(b"a"))), attributes=LZ4)
 
     with pytest.raises(WireFormatError, match="lz4"):
         decode_message_set(data)

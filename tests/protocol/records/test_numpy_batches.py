@@ -7,7 +7,7 @@ import random
 import pytest
 
 from trionet.errors import WireFormatError
-from trionet.protocol.records.batch import batch_places, read_header
+from trionet.protocol.records.batch import batch_positions, read_header
 from trionet.protocol.records.compression import GZIP, NONE
 from trionet.protocol.records.records import decode_batch, encode_batch
 from trionet.protocol.records.types import NewRecord, Record
@@ -17,7 +17,7 @@ pytest.importorskip("numpy", reason="numpy is of the extra `spark`")
 import numpy as np
 
 from support.column_rows import rows_of
-from trionet.protocol.records.numpy_batches import LANES_MIN, opened_together, read_headers
+from trionet.protocol.records.numpy_batches import LANES_MIN, open_batches, read_headers
 from trionet.protocol.records.numpy_columns import decode_batches
 from trionet.protocol.records.numpy_varints import Numbers
 
@@ -48,15 +48,15 @@ def some_batches(rng: random.Random, sizes: tuple[int | None, ...], codec: int =
 
 
 def one_by_one(data: bytes) -> list[Record]:
-    return [row for place in batch_places(data)[0] for row in decode_batch(data, place)]
+    return [row for place in batch_positions(data)[0] for row in decode_batch(data, place)]
 
 
 def at_once(data: bytes, bytes_max: int = 2**30) -> list[Record]:
-    places: Numbers = np.array(batch_places(data)[0])
+    places: Numbers = np.array(batch_positions(data)[0])
     view = memoryview(bytearray(data))  # as what was received is
     headers = read_headers(view, places)
     rows: list[Record] = []
-    for opened in opened_together(view, places, headers, bytes_max):
+    for opened in open_batches(view, places, headers, bytes_max):
         rows += rows_of(decode_batches(*opened))
     return rows
 
@@ -73,8 +73,8 @@ def test_records_of_many_batches_are_those_of_each(
 
 def test_batches_are_read_some_at_a_time() -> None:
     data = some_batches(random.Random(6), SMALL)
-    places: Numbers = np.array(batch_places(data)[0])
-    opened = list(opened_together(data, places, read_headers(data, places), len(data) // 4))
+    places: Numbers = np.array(batch_positions(data)[0])
+    opened = list(open_batches(data, places, read_headers(data, places), len(data) // 4))
 
     assert 4 == len(opened)
     assert one_by_one(data) == at_once(data, len(data) // 4)
@@ -82,7 +82,7 @@ def test_batches_are_read_some_at_a_time() -> None:
 
 def test_headers_are_those_of_each() -> None:
     data = some_batches(random.Random(7), SMALL, GZIP)
-    places = batch_places(data)[0]
+    places = batch_positions(data)[0]
 
     headers = read_headers(data, np.array(places)).tolist()
     assert [tuple(read_header(data, place)) for place in places] == headers
@@ -92,7 +92,7 @@ def test_headers_are_those_of_each() -> None:
 def test_a_record_that_is_wrong_is_found_among_many_batches() -> None:
     rng = random.Random(8)
     data = some_batches(rng, SMALL)
-    places = batch_places(data)[0]
+    places = batch_positions(data)[0]
     kept = 0
     for _ in range(80):
         mutated = bytearray(data)
@@ -138,9 +138,9 @@ def test_batches_end_where_one_is_broken_cut_short_or_of_another_format() -> Non
     batch = encode_batch([(NOW, None, b"value", ())])
     impossible = batch[:8] + b"\0\0\0\1" + batch[12:]
 
-    assert ([0, len(batch)], 2 * len(batch)) == batch_places(2 * batch + batch[:-1])
-    assert ([0], len(batch)) == batch_places(batch + impossible)
-    assert ([3], 3 + len(batch)) == batch_places(b"abc" + batch, 3)
-    assert ([], 0) == batch_places(batch[:16] + b"\1" + batch[17:])
+    assert ([0, len(batch)], 2 * len(batch)) == batch_positions(2 * batch + batch[:-1])
+    assert ([0], len(batch)) == batch_positions(batch + impossible)
+    assert ([3], 3 + len(batch)) == batch_positions(b"abc" + batch, 3)
+    assert ([], 0) == batch_positions(batch[:16] + b"\1" + batch[17:])
     with pytest.raises(WireFormatError, match="cannot hold its header"):
-        batch_places(impossible)
+        batch_positions(impossible)

@@ -29,7 +29,7 @@ from ...protocol.records.batch import (
     check_crc,
     read_header,
 )
-from ...protocol.records.compression import INFLATION_MAX, NAMES, NONE, ZSTD
+from ...protocol.records.compression import DECOMPRESSION_RATIO_MAX, NAMES, NONE, ZSTD
 from ...protocol.records.records import RECORD_BYTES_MIN
 from .config import LogConfig
 from .directory import Buffer
@@ -82,7 +82,7 @@ def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[Batch
 def records_max(header: BatchHeader) -> int:
     """How many records a batch of this length and codec can hold."""
     body = header.length - _BODY_AT
-    return body * INFLATION_MAX.get(header.attributes & _CODEC_MASK, 1) // RECORD_BYTES_MIN
+    return body * DECOMPRESSION_RATIO_MAX.get(header.attributes & _CODEC_MASK, 1) // RECORD_BYTES_MIN
 
 
 def _check_frame(records: Buffer, position: int, total: int, config: LogConfig) -> BatchHeader:

@@ -52,7 +52,7 @@ def read_response(codec: ApiVersionCodec, data: bytes) -> Reading:
     try:
         header: dict[str, Tree] = {"correlation_id": _correlation_id(data)[0]}
     except error:
-        return Reading({}, problem="the response header ends too early", pos=len(data))
+        return Reading({}, problem="truncated response header", pos=len(data))
     return _read(header, data, 4, codec.response_header_version == 1, codec, is_request=False)
 
 

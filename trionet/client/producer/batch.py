@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from ...protocol.records import implementation
-from ...protocol.records.batch import HEADER_SIZE, TRANSACTIONAL, Bytes, sealed
+from ...protocol.records.batch import HEADER_SIZE, TRANSACTIONAL, Bytes, seal_batch
 from ...protocol.records.records import compressed_chunks
 from ...protocol.records.types import Headers, as_bytes
 from ..topic_partition import TopicPartition
@@ -231,7 +231,7 @@ class ProducerBatch:
         if self._body is None:
             self._body = compressed_chunks(self._builder, self._codec, self._level)
         builder = self._builder
-        return sealed(
+        return seal_batch(
             self._body,
             builder.count,
             attributes=self._codec | (TRANSACTIONAL if self.is_transactional else 0),

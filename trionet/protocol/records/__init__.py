@@ -1,1 +1,1 @@
-"""Record batches (message format v2): headers, checksums, records and their compression."""
+"""Record batches (message format 2): headers, checksums, records and compression."""

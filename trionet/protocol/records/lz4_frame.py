@@ -1,8 +1,8 @@
-"""lz4's frame format as Kafka wants it: independent blocks of 64 KB without checksums.
+"""The lz4 frame format as Kafka uses it: independent blocks of 64 KB without checksums.
 
-Frames are put together from blocks here, since lz4's own frame functions spend several times what a
-small batch needs on their state, and the ones of cramjam write blocks of 4 MB with checksums, for
-which a Java consumer sets 4 MB aside (Kafka: Lz4BlockOutputStream, Lz4BlockInputStream).
+Frames are assembled from blocks here. lz4's own frame functions spend several times the cost of a
+small batch on their state, and cramjam's write blocks of 4 MB with checksums, for which a Java
+consumer allocates 4 MB (Kafka: Lz4BlockOutputStream, Lz4BlockInputStream).
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ import cramjam
 
 from trionet.errors import WireFormatError
 from trionet.protocol.records.lz4_header import xxh32
-from trionet.protocol.records.pieces import Pieces
+from trionet.protocol.records.pieces import BoundedOutput
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
-#: Kafka's default level means lz4's fast compressor; every other one means the slow one (KIP-390).
+#: Kafka's default level selects lz4's fast compressor, every other one lz4hc (KIP-390).
 FAST_LEVEL: Final = 9
 
-# The slow compressor knows no level below, and gets no better above.
+# lz4hc has no lower levels, and higher ones are not better.
 _HC_LEVEL_MIN: Final = 3
 _HC_LEVEL_MAX: Final = 12
 
-#: What a block has at most, by its descriptor in the header.
+#: The maximum block size, by the block descriptor in the header.
 _BLOCK_BYTES_MAX: Final = {0x40: 1 << 16, 0x50: 1 << 18, 0x60: 1 << 20, 0x70: 1 << 22}
 
 
 def _header(block_descriptor: int) -> bytes:
-    """Magic, version 1 with independent blocks and without checksums, and the header's own."""
+    """Build a header: version 1, independent blocks, no checksums but the header's own."""
     descriptor = bytes((0x60, block_descriptor))
     return b"\x04\x22\x4d\x18" + descriptor + bytes((xxh32(descriptor) >> 8 & 0xFF,))
 
@@ -42,16 +42,16 @@ _BLOCK_BYTES: Final = 64 * 1024
 _IS_STORED: Final = 0x80000000
 _block_size: Final = struct.Struct("<I")
 
-#: The first guess at how large a block gets: four times the usual ratio.
+#: The first guess of a decompressed block's size: four times the usual ratio.
 _GUESS_RATIO: Final = 12
 
 
 def compress_frame(data: Bytes, level: int = FAST_LEVEL) -> bytes:
-    """One frame.
+    """Compress data to one frame.
 
     Args:
-        data: what goes in.
-        level: Kafka's, from 1 to 17; 9 is the fast one.
+        data: the data.
+        level: Kafka's level, from 1 to 17; 9 is the fast compressor.
     """
     if level != FAST_LEVEL:
         level = min(max(level, _HC_LEVEL_MIN), _HC_LEVEL_MAX)
@@ -73,22 +73,23 @@ def compress_frame(data: Bytes, level: int = FAST_LEVEL) -> bytes:
 
 
 def decompress_plain_frame(data: Bytes, limit: int) -> bytes | None:
-    """What a frame of independent blocks without checksums holds, which is what clients write.
+    """Decompress a frame of independent blocks without checksums, as clients write it.
 
     Returns:
-        None if it is something else, for lz4's own functions: linked blocks, checksums, a size, a
-        second frame behind the first, a header with a wrong checksum.
+        The data, or None if the frame is of another kind, to be decompressed by lz4's own
+        functions: with linked blocks, checksums, a content size, a wrong header checksum, or a
+        second frame.
 
     Raises:
-        WireFormatError, cramjam.DecompressionError, struct.error: it is cut short or malformed, or
-            would grow beyond ``limit`` bytes.
+        WireFormatError, cramjam.DecompressionError, struct.error: the frame is truncated or
+            malformed, or the result would exceed ``limit`` bytes.
     """
     block_bytes_max = _PLAIN_HEADERS.get(bytes(data[: len(_HEADER)]))
     if block_bytes_max is None:
         return None
     view = memoryview(data)
     pos = len(_HEADER)
-    pieces = Pieces(limit)
+    output = BoundedOutput(limit)
     while True:
         (size,) = _block_size.unpack_from(view, pos)
         pos += 4
@@ -100,14 +101,16 @@ def decompress_plain_frame(data: Bytes, limit: int) -> bytes | None:
             raise WireFormatError(f"an lz4 block of {size} bytes does not fit")
         block = view[pos : pos + size]
         pos += size
-        pieces.add(block if is_stored else _inflated(block, min(block_bytes_max, pieces.left)))
+        output.add(
+            block if is_stored else _decompress_block(block, min(block_bytes_max, output.left))
+        )
     if pos != len(view):
         return None
-    return pieces.joined()
+    return output.joined()
 
 
-def _inflated(block: memoryview, limit: int) -> bytearray:
-    """A guess comes first: memory is filled with zeros, and most blocks need little of it."""
+def _decompress_block(block: memoryview, limit: int) -> bytearray:
+    """Decompress a block, first into a small buffer: a bytearray is filled with zeros."""
     guess = min(len(block) * _GUESS_RATIO, limit)
     out = bytearray(guess)
     try:

@@ -1,7 +1,7 @@
-"""The header checksum of lz4 frames, and the wrong one that message format 0 is stuck with.
+"""The header checksum of lz4 frames, and the wrong one that message format 0 keeps.
 
-Kafka's first lz4 streams took the checksum over the frame's magic number, too. Readers of that time
-expect just that, so format 0 keeps it, and format 1 on has lz4's own (KIP-57; Kafka:
+Kafka's first lz4 streams included the magic number of the frame in the checksum. Clients of that
+time expect it, so format 0 keeps it; since format 1 the checksum is that of lz4 (KIP-57; Kafka:
 Lz4BlockOutputStream, ``useBrokenFlagDescriptorChecksum``).
 """
 
@@ -13,7 +13,7 @@ from trionet.errors import WireFormatError
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
-#: Where the descriptor (flags and block size) starts: behind the magic number.
+#: Where the descriptor (flags and block size) starts: after the magic number.
 _DESCRIPTOR: Final = 4
 _HAS_CONTENT_SIZE: Final = 0x08
 _HAS_DICTIONARY: Final = 0x01
@@ -25,40 +25,40 @@ _PRIME_3: Final = 0xC2B2AE3D
 _PRIME_4: Final = 0x27D4EB2F
 _PRIME_5: Final = 0x165667B1
 
-#: Longer data need a part of the algorithm that is not here; a header has 14 at most.
+#: Longer data need a part of the algorithm that is not implemented; a header has at most 14 bytes.
 _SHORT_BYTES: Final = 16
 
 
-def with_right_checksum(frame: Bytes) -> bytes:
-    """The frame with lz4's own header checksum, whatever it has now.
+def with_standard_checksum(frame: Bytes) -> bytes:
+    """Set the header checksum of a frame to lz4's own, whatever it is.
 
     Raises:
-        WireFormatError: the header ends too early or has a dictionary, which nobody could know.
+        WireFormatError: the header is truncated, or requires a dictionary.
     """
     end = _header_end(frame)
     return _replaced(frame, end, frame[_DESCRIPTOR:end])
 
 
-def with_old_checksum(frame: Bytes) -> bytes:
-    """The frame with the header checksum that readers of message format 0 expect.
+def with_legacy_checksum(frame: Bytes) -> bytes:
+    """Set the header checksum of a frame to the one that clients of message format 0 expect.
 
     Raises:
-        WireFormatError: the header ends too early or has a dictionary.
+        WireFormatError: the header is truncated, or requires a dictionary.
     """
     end = _header_end(frame)
     return _replaced(frame, end, frame[:end])
 
 
 def _header_end(frame: Bytes) -> int:
-    """Where the descriptor ends, and the byte of its checksum stands."""
+    """Return where the descriptor ends, which is the position of its checksum."""
     if len(frame) <= _DESCRIPTOR:
-        raise WireFormatError("lz4 records end too early")
+        raise WireFormatError("truncated lz4 records")
     flags = frame[_DESCRIPTOR]
     if flags & _HAS_DICTIONARY:
-        raise WireFormatError("lz4 records want a dictionary")
+        raise WireFormatError("lz4 records with a dictionary are not supported")
     end = _DESCRIPTOR + 2 + (8 if flags & _HAS_CONTENT_SIZE else 0)
     if len(frame) <= end:
-        raise WireFormatError("lz4 records end too early")
+        raise WireFormatError("truncated lz4 records")
     return end
 
 
@@ -69,8 +69,8 @@ def _replaced(frame: Bytes, position: int, covered: Bytes) -> bytes:
 
 
 def xxh32(data: bytes) -> int:
-    """The 32-bit xxHash, seed 0, of fewer than 16 bytes."""
-    assert len(data) < _SHORT_BYTES, "longer data are hashed otherwise"
+    """Compute the 32-bit xxHash, with seed 0, of fewer than 16 bytes."""
+    assert len(data) < _SHORT_BYTES, "longer data need another algorithm"
     value = _PRIME_5 + len(data)
     whole = len(data) & ~3
     for start in range(0, whole, 4):

@@ -90,10 +90,10 @@ def test_a_page_has_all_charts() -> None:
     titles = [each.get("aria-label") for tag, each in PAGE.tags if tag == "svg"]
 
     assert [
-        "Requests a second by API",
+        "Requests per second by API",
         "Total time of all requests",
         "p99 of total time by API",
-        "How many requests took how long",
+        "Distribution of total time",
         "Errors",
         "Where the time goes, on average",
     ] == titles

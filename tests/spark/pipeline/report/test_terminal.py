@@ -35,7 +35,7 @@ def text_of(top: int = 10, file: io.StringIO | None = None) -> str:
         "Rate 1.7/s, at most 1.8/s over 60 s",
         "Errors 5 (0.49%)",
         "Received 102 kB, 171 B/s",
-        "In no minute records of all clients: 12 came after their minute was finished",
+        "Not included records of all clients: 12 late (their minute was closed)",
         "Produce 1,000 97.6% 1.7/s 5 1.00 ms 49.9 ms 49.9 ms 49.9 ms 50.0 ms 100 kB 50.0 kB",
         "Produce NOT_LEADER_OR_FOLLOWER 5 0.50%",
         "Fetch connection gone 2 8.00%",
@@ -75,14 +75,14 @@ def test_a_table_has_so_many_rows_and_says_how_many_there_are_besides() -> None:
     text = text_of(top=1)
 
     assert "connection gone" not in text
-    assert 2 == text.count("1 more are not shown.")
+    assert 2 == text.count("1 more not shown.")
 
 
 def test_what_is_not_there_is_said() -> None:
     file = io.StringIO()
     write(report_of({"requests": [requests(minute(0), [5])]}), 10, file)
 
-    for said in ("No errors.", "No connection was closed.", "Nobody was throttled."):
+    for said in ("No errors.", "No connections were closed.", "No client was throttled."):
         assert said in file.getvalue()
 
 

@@ -30,17 +30,17 @@ class Filters:
 
 @attrs.frozen(kw_only=True)
 class Traffic:
-    """Requests, added up; estimates where the log was sampled.
+    """Totals of requests; estimates if the log was sampled.
 
     Attributes:
-        records: how many the log has.
-        requests: how many they stand for.
-        errors: that were answered with an error, or not at all.
-        throttled: that had to wait for a quota.
-        request_bytes: their sizes.
-        response_bytes: the sizes of their results.
-        phase_us: the sum of all times of each phase, in microseconds.
-        max_us: the longest total that was seen.
+        records: the number of log records.
+        requests: the number of requests that they stand for.
+        errors: requests with an error response, or whose connection closed before the response.
+        throttled: requests that were throttled by a quota.
+        request_bytes: the total size of the requests.
+        response_bytes: the total size of their responses.
+        phase_us: the sum of the durations of each phase, in microseconds.
+        max_us: the longest total duration.
     """
 
     records: int = 0
