@@ -61,7 +61,7 @@ def test_any_buffer_goes_in_and_bytes_come_out(codec: int, kind: type) -> None:
 def test_one_byte_above_the_limit_is_refused(codec: int) -> None:
     compressed = compress(codec, TEXT)
 
-    with pytest.raises(WireFormatError, match=f"beyond {len(TEXT) - 1} bytes"):
+    with pytest.raises(WireFormatError, match=f"larger than {len(TEXT) - 1} bytes"):
         decompress(codec, compressed, len(TEXT) - 1)
 
 
@@ -69,14 +69,14 @@ def test_one_byte_above_the_limit_is_refused(codec: int) -> None:
 def test_bomb_is_refused_without_being_inflated(codec: int) -> None:
     bomb = compress(codec, bytes(100 * MEGABYTE))
 
-    with pytest.raises(WireFormatError, match="beyond 1048576 bytes"):
+    with pytest.raises(WireFormatError, match="larger than 1048576 bytes"):
         decompress(codec, bomb, MEGABYTE)
 
 
 def test_frame_that_lies_about_its_size_is_refused() -> None:
     claims_four_gigabytes = b"\xff\xff\xff\xff\x0f" + b"\x00a"
 
-    with pytest.raises(WireFormatError, match="beyond 1048576 bytes"):
+    with pytest.raises(WireFormatError, match="larger than 1048576 bytes"):
         decompress(SNAPPY, claims_four_gigabytes, MEGABYTE)
 
 
@@ -111,9 +111,9 @@ def test_mutated_body_is_a_value_or_a_wire_format_error(codec: int) -> None:
 
 
 def test_unknown_codecs() -> None:
-    with pytest.raises(WireFormatError, match="codec 5 is unknown"):
+    with pytest.raises(WireFormatError, match="unknown compression codec 5"):
         decompress(5, b"", MEGABYTE)
-    with pytest.raises(ValueError, match="5 is no codec"):
+    with pytest.raises(ValueError, match="unknown compression codec 5"):
         compress(5, b"")
 
 
@@ -138,7 +138,7 @@ def test_every_level_of_kafka_is_one(codec: int) -> None:
 
 @pytest.mark.parametrize("codec", [NONE, SNAPPY], ids=name_of)
 def test_what_has_no_levels_takes_none(codec: int) -> None:
-    with pytest.raises(ValueError, match=f"{NAMES[codec]} has no levels"):
+    with pytest.raises(ValueError, match=f"{NAMES[codec]} has no compression levels"):
         compress(codec, TEXT, 3)
 
 
@@ -247,7 +247,7 @@ def test_impossible_snappy_block_is_refused(length: int) -> None:
 def test_limit_counts_over_all_snappy_blocks() -> None:
     compressed = compress(SNAPPY, bytes(3 * 32 * 1024))
 
-    with pytest.raises(WireFormatError, match="grow beyond"):
+    with pytest.raises(WireFormatError, match="larger than"):
         decompress(SNAPPY, compressed, 2 * 32 * 1024 + 1)
 
 
@@ -266,7 +266,7 @@ def test_zstd_that_says_its_size_is_read_into_just_that() -> None:
     compressed = zstd_with_size(TEXT)
 
     assert decompress(ZSTD, compressed, len(TEXT)) == TEXT
-    with pytest.raises(WireFormatError, match=f"beyond {len(TEXT) - 1} bytes when"):
+    with pytest.raises(WireFormatError, match=f"larger than {len(TEXT) - 1} bytes when"):
         decompress(ZSTD, compressed, len(TEXT) - 1)
 
 
@@ -292,7 +292,7 @@ def test_several_members_are_read_as_one(codec: int) -> None:
     compressed = compress(codec, TEXT) + compress(codec, b"") + compress(codec, TEXT[:99])
 
     assert TEXT + TEXT[:99] == decompress(codec, compressed, len(TEXT) + 99)
-    with pytest.raises(WireFormatError, match=f"beyond {len(TEXT) + 98} bytes"):
+    with pytest.raises(WireFormatError, match=f"larger than {len(TEXT) + 98} bytes"):
         decompress(codec, compressed, len(TEXT) + 98)
 
 
@@ -322,7 +322,7 @@ def test_snappy_blocks_of_other_sizes_are_read(block_bytes: int) -> None:
 
 
 def test_gzip_that_goes_on_behind_its_end_is_refused() -> None:
-    with pytest.raises(WireFormatError, match="behind their end"):
+    with pytest.raises(WireFormatError, match="followed by other data"):
         decompress(GZIP, zlib.compress(TEXT, wbits=31) + b"more", MEGABYTE)
 
 

@@ -84,7 +84,7 @@ def test_a_bomb_takes_the_limit_and_no_more(name: str, taken: dict[str, Taken]) 
     _, window, _ = BOMBS[name]
     each = taken[name]
 
-    assert f"beyond {LIMIT} bytes" in each.error
+    assert f"larger than {LIMIT} bytes" in each.error
     assert each.traced <= LIMIT + SLACK_BYTES
     assert each.resident <= LIMIT + min(LIMIT, window) + SLACK_BYTES
     assert each.kept <= SLACK_BYTES, "who keeps the error keeps nothing of the bomb"
