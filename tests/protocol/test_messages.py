@@ -14,7 +14,8 @@ from protocol.kio_values import entity_class, read_entity, write_entity
 from protocol.samples import samples
 from trionet.errors import LocalProtocolError
 from trionet.protocol import api_keys
-from trionet.protocol.codec import Chunk, lookup
+from trionet.protocol._codec import Chunk, lookup
+from trionet.protocol._wire import ArrayReaders, ArrayWriters, Message
 from trionet.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from trionet.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -39,7 +40,6 @@ from trionet.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from trionet.protocol.wire import ArrayReaders, ArrayWriters, Message
 
 
 def codec(api_key: int, version: int) -> Any:
@@ -319,10 +319,18 @@ def wrong(value: object) -> Any:
     ("message", "complaint"),
     [
         pytest.param(ProduceRequest(acks=2**15), "does not fit its field", id="too large"),
-        pytest.param(ProduceRequest(acks=wrong("all")), "does not fit its field", id="text as a number"),
-        pytest.param(ProduceRequest(topic_data=wrong(5)), "does not fit its field", id="number as a list"),
-        pytest.param(ProduceRequest(transactional_id="\ud800"), "does not fit its field", id="surrogate"),
-        pytest.param(ProduceRequest(transactional_id="x" * 2**15), "does not fit its field", id="too long"),
+        pytest.param(
+            ProduceRequest(acks=wrong("all")), "does not fit its field", id="text as a number"
+        ),
+        pytest.param(
+            ProduceRequest(topic_data=wrong(5)), "does not fit its field", id="number as a list"
+        ),
+        pytest.param(
+            ProduceRequest(transactional_id="\ud800"), "does not fit its field", id="surrogate"
+        ),
+        pytest.param(
+            ProduceRequest(transactional_id="x" * 2**15), "does not fit its field", id="too long"
+        ),
     ],
 )
 def test_value_that_its_field_cannot_carry_is_our_mistake(

@@ -131,7 +131,7 @@ class LoggedConnection:
         requests: the number of requests received.
         bytes_received: the number of bytes received, including size prefixes.
         bytes_sent: the number of bytes sent.
-        reason: the name of its :class:`trionet.net.close_reason.CloseReason`.
+        reason: the name of its :class:`trionet.net.wire._close_reason.CloseReason`.
         peer: the address and port of the peer.
         detail: the error that caused the close, or empty.
     """

@@ -5,6 +5,6 @@ The wheel contains it beside the package, not inside: hence the absolute import.
 
 from __future__ import annotations
 
-from trionet.spark.source import TrionetDataSource as DefaultSource
+from trionet.spark._data_source import TrionetDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

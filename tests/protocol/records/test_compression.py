@@ -11,7 +11,7 @@ import lz4.frame
 import pytest
 
 from trionet.errors import WireFormatError
-from trionet.protocol.records.compression import (
+from trionet.protocol.records.compression._codecs import (
     DECOMPRESSION_RATIO_MAX,
     DEFAULT_LEVELS,
     GZIP,

@@ -12,17 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import LocalProtocolError, WireFormatError
-from trionet.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, compress
-from trionet.protocol.records.lz4_header import with_legacy_checksum
-from trionet.protocol.records.message_set import (
+from trionet.protocol.records._records import encode_batch
+from trionet.protocol.records._types import Record
+from trionet.protocol.records.compression._codecs import (
+    GZIP,
+    LZ4,
+    NAMES,
+    NONE,
+    SNAPPY,
+    ZSTD,
+    compress,
+)
+from trionet.protocol.records.compression._lz4_header import with_legacy_checksum
+from trionet.protocol.records.message_sets._message_set import (
     check_message_crc,
     decode_message_set,
     encode_message_set,
     iter_messages,
     read_message_header,
 )
-from trionet.protocol.records.records import encode_batch
-from trionet.protocol.records.types import Record
 
 NOW = 1_700_000_000_000
 CODECS = (NONE, GZIP, SNAPPY, LZ4)
@@ -232,7 +240,9 @@ FIELDS_V1 = struct.pack(">bbq", 1, 0, NOW)
         pytest.param(message(b"a", magic=-1), "magic 255", id="negative magic"),
         pytest.param(framed(FIELDS_V1 + struct.pack(">ii", -2, -1)), "length -2", id="key"),
         pytest.param(framed(FIELDS_V1 + struct.pack(">ii", -1, -7)), "length -7", id="value"),
-        pytest.param(framed(FIELDS_V1 + struct.pack(">ii", 90, -1)), "key of a message", id="long key"),
+        pytest.param(
+            framed(FIELDS_V1 + struct.pack(">ii", 90, -1)), "key of a message", id="long key"
+        ),
         pytest.param(
             framed(FIELDS_V1 + struct.pack(">iib", -1, 0, 0)), "value of a message", id="left over"
         ),
@@ -246,7 +256,9 @@ FIELDS_V1 = struct.pack(">bbq", 1, 0, NOW)
         pytest.param(message(b"junk", attributes=GZIP), "gzip", id="no gzip"),
         pytest.param(message(b"junk", attributes=SNAPPY), "snappy", id="no snappy"),
         pytest.param(message(b"junk", attributes=LZ4, magic=0), "truncated", id="no lz4"),
-        pytest.param(message(compress(GZIP, b""), attributes=GZIP), "contains no", id="nothing in it"),
+        pytest.param(
+            message(compress(GZIP, b""), attributes=GZIP), "contains no", id="nothing in it"
+        ),
         pytest.param(message(b"junk", attributes=ZSTD), "codec zstd does not", id="zstd"),
         pytest.param(message(b"junk", attributes=7), "codec 7 does not", id="codec 7"),
         pytest.param(

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import LocalProtocolError, WireFormatError
-from trionet.protocol.records.batch import HEADER_SIZE, BatchHeader, check_crc, read_header
-from trionet.protocol.records.compression import NAMES
-from trionet.protocol.records.crc32c import crc32c
-from trionet.protocol.records.records import (
+from trionet.protocol.records._batch import HEADER_SIZE, BatchHeader, check_crc, read_header
+from trionet.protocol.records._crc32c import crc32c
+from trionet.protocol.records._records import (
     decode_batch,
     decode_columns,
     decode_values,
     encode_batch,
 )
-from trionet.protocol.records.types import Headers, NewRecord
+from trionet.protocol.records._types import Headers, NewRecord
+from trionet.protocol.records.compression._codecs import NAMES
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
 
@@ -201,8 +201,12 @@ def test_bomb_is_refused() -> None:
         pytest.param(framed("00 00 00 01 01 02 01 01"), "header is null", id="header key"),
         pytest.param(framed("00 00 00 01 01 02 00 03"), "negative length -2", id="header value"),
         pytest.param(framed("00 00 00 01 01 02 02 ff 01"), "not UTF-8", id="header key's text"),
-        pytest.param(b"\x0e" + bytes.fromhex("000000010100"), "does not match its fields", id="too long"),
-        pytest.param(b"\x0d" + bytes.fromhex("000000010100"), "does not match its fields", id="odd length"),
+        pytest.param(
+            b"\x0e" + bytes.fromhex("000000010100"), "does not match its fields", id="too long"
+        ),
+        pytest.param(
+            b"\x0d" + bytes.fromhex("000000010100"), "does not match its fields", id="odd length"
+        ),
         pytest.param(framed("00 00 00 01 01 00") + b"\0", "do not end", id="left over"),
         pytest.param(framed("00" + "ff" * 10 + "01 00 01 01 00"), "ten bytes", id="varint"),
         pytest.param(framed("00" + "ff" * 9 + "7f 00 01 01 00"), "64 bits", id="varlong"),

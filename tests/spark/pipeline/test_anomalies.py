@@ -7,13 +7,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from trionet.spark.pipeline.anomalies import (
+from trionet.spark.pipeline.aggregation._watermarks import TRAILING_MINUTES
+from trionet.spark.pipeline.results._anomalies import (
     MINUTES_MIN,
     SCORE_MIN,
     AnomalyDetector,
     median_and_spread,
 )
-from trionet.spark.pipeline.remembered import TRAILING_MINUTES
 
 COLUMNS = {
     "window": pa.int64(),

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from trionet.spark.pipeline.remembered import Intake, JobState, watermark
+from trionet.spark.pipeline.aggregation._watermarks import Intake, JobState, watermark
 
 MINUTE_US = 60_000_000
 

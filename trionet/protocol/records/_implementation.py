@@ -1,0 +1,36 @@
+"""Selects the implementation of the record reader and writer: compiled, or pure Python.
+
+Both behave the same, including their errors. ``TRIONET_PURE=1`` selects pure Python.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from trionet import is_compiled
+
+if TYPE_CHECKING or not is_compiled():
+    from trionet.protocol.records import _pure_reader as reader
+    from trionet.protocol.records import _pure_writer as writer
+else:
+    from trionet.protocol.records import _typed_reader as reader
+
+    try:
+        from trionet.protocol.records import _typed_writer as writer
+    except (ImportError, ValueError) as error:  # ValueError: an incompatible version of librt
+        import logging  # rarely needed, and slow to import
+
+        from trionet.protocol.records import _pure_writer as writer
+
+        logging.getLogger("trionet.protocol").warning(
+            "records are written in pure Python, because librt cannot be used: %s; "
+            "`pip install --upgrade librt`",
+            error,
+        )
+
+#: The class for building batches; the interfaces of both implementations are the same.
+BatchBuilder = writer.BatchBuilder
+#: Whether the writer is compiled, so that other compiled code may use it with native calls.
+is_typed = writer.__name__.endswith("typed_writer")
+
+__all__ = ["BatchBuilder", "is_typed", "reader", "writer"]

@@ -1,0 +1,321 @@
+"""Encodes the records of a batch; optimized for the CPython interpreter.
+
+Varints come from a cache of their encodings, and the parts of a record are joined in one call.
+:mod:`typed_writer` is the same for mypyc.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import repeat
+from typing import Final
+
+from trionet.errors import LocalProtocolError
+from trionet.protocol.records._batch import HEADER_SIZE, Bytes
+from trionet.protocol.records._types import Headers, NewRecord, as_bytes
+
+#: The length of a batch is an int32.
+BATCH_BYTES_MAX: Final = 2**31 - 1
+
+#: Greater than any size.
+NO_LIMIT: Final = 2**62
+
+#: The largest timestamp of an empty batch.
+NO_TIMESTAMP: Final = -(2**63)
+
+#: The size from which parts are joined to a chunk. Larger chunks would be newly mapped memory each
+#: time, whose page faults cost more than filling it.
+CHUNK_BYTES: Final = 64 * 1024
+
+
+class _Zigzag(dict[int, bytes]):
+    """The zigzag varints of numbers; those of small numbers are cached."""
+
+    def __missing__(self, number: int) -> bytes:
+        if not -(2**63) <= number < 2**63:
+            raise LocalProtocolError(f"{number} does not fit into a varlong")
+        rest = number << 1 if number >= 0 else (-number << 1) - 1
+        out = bytearray()
+        while rest > 127:
+            out.append(rest & 127 | 128)
+            rest >>= 7
+        out.append(rest)
+        encoded = bytes(out)
+        if -64 <= number < 8192:
+            self[number] = encoded
+        return encoded
+
+
+_zigzag: Final = _Zigzag()
+_NULL: Final = _zigzag[-1]
+_NO_HEADERS: Final = _zigzag[0]
+_NO_ATTRIBUTES: Final = b"\0"
+_join: Final = b"".join
+
+
+class BatchBuilder:
+    """Collects the encoded records of a batch.
+
+    Args:
+        size_max: the maximum size of the batch in bytes, before compression.
+        base_timestamp: the time that timestamps are stored relative to, in milliseconds; None for
+            that of the first record. A delete horizon is set here (KIP-534).
+
+    Attributes:
+        count: the number of records.
+        size: the exact size of the batch in bytes, without compression.
+        last_offset_delta: the offset of the last record minus the base offset; -1 without records.
+        base_timestamp: the base timestamp, in milliseconds.
+        max_timestamp: the largest timestamp, in milliseconds.
+    """
+
+    __slots__ = (
+        "_base",
+        "_chunks",
+        "_join_at",
+        "_parts",
+        "_size_max",
+        "count",
+        "last_offset_delta",
+        "max_timestamp",
+        "size",
+    )
+
+    def __init__(
+        self, size_max: int = BATCH_BYTES_MAX, *, base_timestamp: int | None = None
+    ) -> None:
+        self.count = 0
+        self.size = HEADER_SIZE
+        self.last_offset_delta = -1
+        self.max_timestamp = NO_TIMESTAMP
+        self._base = None if base_timestamp is None else _checked(base_timestamp)
+        self._size_max = size_max
+        self._chunks: list[bytes] = []
+        self._parts: list[bytes] = []
+        self._join_at = CHUNK_BYTES
+
+    def append(
+        self,
+        timestamp: int,
+        key: Bytes | None,
+        value: Bytes | None,
+        headers: Headers = (),
+        size_max: int = NO_LIMIT,
+    ) -> bool:
+        """Append a record with the next offset.
+
+        An error leaves the builder unchanged.
+
+        Args:
+            timestamp: the timestamp, in milliseconds.
+            key: the key, or None.
+            value: the value, or None.
+            headers: names and values.
+            size_max: the record is not appended if the batch would exceed this size in bytes,
+                before compression; an empty batch accepts any record.
+
+        Returns:
+            Whether it was appended.
+
+        Raises:
+            LocalProtocolError: the timestamp does not fit into 64 bits, nor does its difference
+                from the first one.
+            TypeError: the key or the value is neither bytes nor None.
+        """
+        zigzag = _zigzag
+        base = self._base
+        when = zigzag[0 if base is None else timestamp - base]
+        offset_delta = self.last_offset_delta + 1
+        if key is None:
+            key = b""
+            key_length = _NULL
+        else:
+            if type(key) is not bytes:
+                key = as_bytes(key)
+            key_length = zigzag[len(key)]
+        if value is None:
+            value = b""
+            value_length = _NULL
+        else:
+            if type(value) is not bytes:
+                value = as_bytes(value)
+            value_length = zigzag[len(value)]
+        tail = _encode_headers(headers) if headers else _NO_HEADERS
+        record = _join(
+            (_NO_ATTRIBUTES, when, zigzag[offset_delta], key_length, key, value_length, value, tail)
+        )
+        length = zigzag[len(record)]
+        size = self.size + len(length) + len(record)
+        if size > size_max and self.count:
+            return False
+        if timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp if timestamp < 2**63 else _checked(timestamp)
+        if base is None:
+            self._base = _checked(timestamp)
+        self.count += 1
+        self.last_offset_delta = offset_delta
+        self._parts += length, record
+        self.size = size
+        if size >= self._join_at:
+            self._chunks.append(_join(self._parts))
+            self._parts.clear()
+            self._join_at = size + CHUNK_BYTES
+        return True
+
+    def append_columns(
+        self,
+        start: int,
+        stop: int,
+        timestamps: int | list[int],
+        keys: list[Bytes | None] | None,
+        values: list[Bytes | None],
+        headers: list[Headers] | None,
+        size_max: int,
+    ) -> int:
+        """Append records from columns until the batch is full.
+
+        Args:
+            start: the index of the first record.
+            stop: the index after the last record.
+            timestamps: milliseconds; a single number applies to all records.
+            keys: the keys; None if all are null.
+            values: the values, None for null.
+            headers: the headers; None if there are none.
+            size_max: as for :meth:`append`.
+
+        Returns:
+            The index of the first record that was not appended.
+
+        Raises:
+            LocalProtocolError: as :meth:`append`; the records before that one are appended.
+            TypeError: as :meth:`append`; the records before that one are appended.
+        """
+        append = self.append
+        for number in range(start, stop):
+            timestamp = timestamps if isinstance(timestamps, int) else timestamps[number]
+            key = None if keys is None else keys[number]
+            header = () if headers is None else headers[number]
+            if not append(timestamp, key, values[number], header, size_max):
+                return number
+        return stop
+
+    def append_at(
+        self,
+        offset_delta: int,
+        timestamp: int,
+        key: Bytes | None,
+        value: Bytes | None,
+        headers: Headers = (),
+    ) -> None:
+        """Append a record with a given offset, as compaction leaves gaps.
+
+        Args:
+            offset_delta: the offset minus the base offset; greater than those of earlier records.
+            timestamp: as for :meth:`append`.
+            key: as for :meth:`append`.
+            value: as for :meth:`append`.
+            headers: as for :meth:`append`.
+
+        Raises:
+            ValueError: the offset is not greater than the last one.
+            LocalProtocolError: as :meth:`append`.
+            TypeError: as :meth:`append`.
+        """
+        last = self.last_offset_delta
+        if offset_delta <= last:
+            raise ValueError(f"offset {offset_delta} does not come after {last}")
+        self.last_offset_delta = offset_delta - 1
+        try:
+            self.append(timestamp, key, value, headers)
+        finally:
+            if self.last_offset_delta != offset_delta:
+                self.last_offset_delta = last
+
+    def has_room_for(
+        self, timestamp: int, key: Bytes | None, value: Bytes | None, headers: Headers = ()
+    ) -> bool:
+        """Whether the batch does not exceed its maximum size with this record.
+
+        An empty batch accepts any record. (Kafka: MemoryRecordsBuilder.hasRoomFor, but exact, as
+        the effect of compression is not estimated.)
+        """
+        if not self.count:
+            return True
+        size = (
+            1
+            + len(_zigzag[timestamp - self.base_timestamp])
+            + len(_zigzag[self.last_offset_delta + 1])
+            + len(_NULL if key is None else _zigzag[len(key)])
+            + len(key or b"")
+            + len(_NULL if value is None else _zigzag[len(value)])
+            + len(value or b"")
+            + len(_encode_headers(headers) if headers else _NO_HEADERS)
+        )
+        return self.size + len(_zigzag[size]) + size <= self._size_max
+
+    def chunks(self) -> list[bytes]:
+        """Return the encoded records, in chunks."""
+        return [*self._chunks, b"".join(self._parts)] if self._parts else [*self._chunks]
+
+    @property
+    def base_timestamp(self) -> int:
+        """The time that timestamps are stored relative to, in milliseconds; 0 if not set yet."""
+        return self._base or 0
+
+
+def build_rows(rows: Iterable[NewRecord]) -> BatchBuilder:
+    """Create a builder with these records.
+
+    Raises:
+        LocalProtocolError: as :meth:`BatchBuilder.append`.
+        TypeError: as :meth:`BatchBuilder.append`.
+    """
+    builder = BatchBuilder()
+    append = builder.append
+    for timestamp, key, value, headers in rows:
+        append(timestamp, key, value, headers)
+    return builder
+
+
+def build_columns(
+    timestamps: int | Sequence[int],
+    keys: Sequence[bytes | None] | None,
+    values: Sequence[bytes | None],
+    headers: Sequence[Headers] | None,
+) -> BatchBuilder:
+    """Create a builder with records from columns; a single timestamp applies to all records.
+
+    Columns are of one length.
+
+    Raises:
+        LocalProtocolError: as :func:`build_rows`.
+        TypeError: as there.
+    """
+    return build_rows(
+        zip(
+            repeat(timestamps) if isinstance(timestamps, int) else timestamps,
+            repeat(None) if keys is None else keys,
+            values,
+            repeat(()) if headers is None else headers,
+            strict=False,
+        )
+    )
+
+
+def _checked(timestamp: int) -> int:
+    if not -(2**63) <= timestamp < 2**63:
+        raise LocalProtocolError(f"timestamp {timestamp} does not fit into 64 bits")
+    return timestamp
+
+
+def _encode_headers(headers: Headers) -> bytes:
+    parts = [_zigzag[len(headers)]]
+    for name, value in headers:
+        key = name.encode()
+        parts += _zigzag[len(key)], key
+        if value is None:
+            parts.append(_NULL)
+        else:
+            value = as_bytes(value)
+            parts += _zigzag[len(value)], value
+    return b"".join(parts)

@@ -1,0 +1,261 @@
+"""Encodes and decodes record batches, with records as tuples or as columns.
+
+This module does what is needed once per batch: the header, the checksum, compression. The records
+are encoded and decoded by :mod:`implementation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence, Sized
+from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, TypeVarTuple, Unpack
+
+from trionet.errors import WireFormatError
+from trionet.protocol.records import _implementation as implementation
+from trionet.protocol.records._batch import (
+    CONTROL,
+    DELETE_HORIZON,
+    HEADER_SIZE,
+    MAGIC,
+    TRANSACTIONAL,
+    BatchHeader,
+    Bytes,
+    read_header,
+    seal_batch,
+)
+from trionet.protocol.records._types import Columns, Headers, NewRecord, Record
+from trionet.protocol.records.compression._codecs import NONE, compress, decompress
+
+if TYPE_CHECKING:
+    from trionet.protocol.records._pure_writer import BatchBuilder
+
+T = TypeVar("T")
+Numbers = TypeVarTuple("Numbers")
+
+#: The limit of the decompressed size of the records of one batch.
+INFLATED_BYTES_MAX: Final = 128 * 1024 * 1024
+
+#: The size of the shortest record: its length, attributes, timestamp, offset, the lengths of key
+#: and value, and the number of headers.
+RECORD_BYTES_MIN: Final = 7
+
+
+class BatchFields(TypedDict, total=False):
+    """The fields of a batch header that do not follow from the records.
+
+    Attributes:
+        base_offset: the offset of the first record; 0 by default.
+        codec: the number of the compression codec.
+        timestamp_type: 0 if the producer set the timestamps, 1 if the broker did; then the largest
+            one applies to every record.
+        producer_id: -1, the default, for none.
+        producer_epoch: -1, the default, for none.
+        base_sequence: the sequence number of the first record; -1, the default, for none.
+        leader_epoch: -1, the default, from a producer.
+        last_offset_delta: the last offset minus the first one; by default that of the records.
+            Compaction preserves it even if the last record is removed.
+        transactional: whether the batch belongs to a transaction.
+        control: whether the batch contains a control record, such as a transaction marker.
+        has_delete_horizon: whether the base timestamp of the builder is the time from which
+            tombstones and markers in the batch may be deleted (KIP-534).
+    """
+
+    base_offset: int
+    codec: int
+    timestamp_type: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    leader_epoch: int
+    last_offset_delta: int
+    transactional: bool
+    control: bool
+    has_delete_horizon: bool
+
+
+def encode_batch(records: Iterable[NewRecord], **fields: Unpack[BatchFields]) -> bytes:
+    """Encode records with consecutive offsets as one batch.
+
+    Args:
+        records: the records; at least one.
+        fields: see :class:`BatchFields`.
+
+    Raises:
+        ValueError: there are no records, or the codec is unknown.
+        LocalProtocolError: a number does not fit into its field.
+        TypeError: a key or a value is neither bytes nor None.
+    """
+    return b"".join(batch_chunks(implementation.writer.build_rows(records), **fields))
+
+
+def encode_columns(
+    timestamps: int | Sequence[int],
+    values: Sequence[bytes | None],
+    keys: Sequence[bytes | None] | None = None,
+    headers: Sequence[Headers] | None = None,
+    **fields: Unpack[BatchFields],
+) -> bytes:
+    """Encode records with consecutive offsets, given as columns, as one batch.
+
+    Args:
+        timestamps: milliseconds; a single number applies to all records.
+        values: the values, at least one; None for null.
+        keys: the keys, None for null; None if all are null.
+        headers: the headers, names and values; None if there are none.
+        fields: see :class:`BatchFields`.
+
+    Raises:
+        ValueError: there are no records, the columns differ in length, or the codec is unknown.
+        LocalProtocolError: a number does not fit into its field.
+        TypeError: a key or a value is neither bytes nor None.
+    """
+    lengths = [len(each) for each in (timestamps, values, keys, headers) if isinstance(each, Sized)]
+    if min(lengths) != max(lengths):
+        raise ValueError(f"columns of different lengths: {lengths}")
+    builder = implementation.writer.build_columns(timestamps, keys, values, headers)
+    return b"".join(batch_chunks(builder, **fields))
+
+
+def batch_chunks(builder: BatchBuilder, **fields: Unpack[BatchFields]) -> list[bytes]:
+    """Encode the records of a builder as one batch, in chunks; the builder is not changed.
+
+    The chunks of about 64 KB can be written to a socket or file without joining them; joining a
+    large batch would write to newly allocated memory, whose page faults cost more than the copy.
+
+    Raises:
+        ValueError: there are no records, or the codec is unknown.
+        LocalProtocolError: a number does not fit into its field.
+    """
+    return seal_batch(
+        compressed_chunks(builder, fields.get("codec", NONE)),
+        builder.count,
+        attributes=_attributes(fields),
+        last_offset_delta=fields.get("last_offset_delta", builder.last_offset_delta),
+        base_timestamp=builder.base_timestamp,
+        max_timestamp=builder.max_timestamp,
+        producer_id=fields.get("producer_id", -1),
+        producer_epoch=fields.get("producer_epoch", -1),
+        base_sequence=fields.get("base_sequence", -1),
+        base_offset=fields.get("base_offset", 0),
+        leader_epoch=fields.get("leader_epoch", -1),
+    )
+
+
+def compressed_chunks(builder: BatchBuilder, codec: int, level: int | None = None) -> list[bytes]:
+    """Return the records of a builder, encoded and compressed, in chunks.
+
+    With compression there is one chunk.
+
+    Args:
+        builder: the builder, which is not changed.
+        codec: the number of the compression codec.
+        level: see :func:`._codecs.compress`.
+
+    Raises:
+        ValueError: the codec is unknown.
+    """
+    chunks = builder.chunks()
+    return [compress(codec, b"".join(chunks), level)] if codec else chunks
+
+
+def _attributes(fields: BatchFields) -> int:
+    attributes = fields.get("codec", NONE) | fields.get("timestamp_type", 0) << 3
+    attributes |= TRANSACTIONAL * fields.get("transactional", False)
+    attributes |= CONTROL * fields.get("control", False)
+    return attributes | DELETE_HORIZON * fields.get("has_delete_horizon", False)
+
+
+def decode_batch(
+    buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
+) -> list[Record]:
+    """Decode the records of the batch at ``pos``; its checksum is not verified.
+
+    Args:
+        buf: contains the complete batch.
+        pos: where the batch starts.
+        inflated_bytes_max: the limit of the decompressed size of the records.
+
+    Raises:
+        WireFormatError: the batch is truncated, malformed, not of format 2, or its decompressed
+            size exceeds the limit.
+    """
+    header, body, start, end = open_batch(buf, pos, inflated_bytes_max)
+    bases = header.base_offset, header.base_timestamp
+    rows = read_to_end(implementation.reader.read_rows, end, body, start, header.count, *bases)
+    if header.timestamp_type:  # LogAppendTime: one timestamp for all records
+        time = header.max_timestamp
+        return [(offset, time, key, value, headers) for offset, _, key, value, headers in rows]
+    return rows
+
+
+def decode_columns(
+    buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
+) -> Columns:
+    """Decode the records of the batch at ``pos`` as columns; otherwise as :func:`decode_batch`."""
+    header, body, start, end = open_batch(buf, pos, inflated_bytes_max)
+    bases = header.base_offset, header.base_timestamp
+    read = implementation.reader.read_columns
+    columns = read_to_end(read, end, body, start, header.count, *bases)
+    if header.timestamp_type:
+        return columns._replace(timestamps=[header.max_timestamp] * header.count)
+    return columns
+
+
+def decode_values(
+    buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
+) -> list[bytes | None]:
+    """Decode only the values of the batch at ``pos``; otherwise as :func:`decode_batch`."""
+    header, body, start, end = open_batch(buf, pos, inflated_bytes_max)
+    return read_to_end(implementation.reader.read_values, end, body, start, header.count)
+
+
+def open_batch(
+    buf: Bytes, pos: int, inflated_bytes_max: int = INFLATED_BYTES_MAX
+) -> tuple[BatchHeader, bytes, int, int]:
+    """Decode the header of the batch at ``pos``, and decompress its records.
+
+    Returns:
+        The header, a buffer that contains the records, and where they start and end in it.
+
+    Raises:
+        WireFormatError: as :func:`decode_batch`, except for malformed records.
+    """
+    header = read_header(buf, pos)
+    if header.magic != MAGIC:
+        raise WireFormatError(f"unsupported batch format: magic {header.magic}, expected {MAGIC}")
+    start, end = pos + HEADER_SIZE, pos + header.size
+    if end > len(buf):
+        raise WireFormatError("truncated batch")
+    if header.codec:
+        body = decompress(header.codec, memoryview(buf)[start:end], inflated_bytes_max)
+        start, end = 0, len(body)
+    elif type(buf) is bytes:
+        body = buf
+    else:  # so that slices are bytes
+        body = bytes(memoryview(buf)[start:end])
+        start, end = 0, len(body)
+    if not 0 <= header.count <= (end - start) // RECORD_BYTES_MIN:
+        raise WireFormatError(f"{header.count} records cannot fit into a batch of this size")
+    return header, body, start, end
+
+
+def read_to_end(
+    read: Callable[[bytes, int, *Numbers], tuple[T, int]],
+    end: int,
+    body: bytes,
+    start: int,
+    *numbers: *Numbers,
+) -> T:
+    """Call ``read`` from ``start`` on, and check that it ends at ``end``.
+
+    Raises:
+        WireFormatError: it does not, or the records are malformed.
+    """
+    try:
+        records, start = read(body, start, *numbers)
+    except IndexError as error:
+        raise WireFormatError("truncated record") from error
+    except UnicodeDecodeError as error:
+        raise WireFormatError("the key of a record header is not UTF-8") from error
+    if start != end:
+        raise WireFormatError("the records of a batch do not end where the batch ends")
+    return records

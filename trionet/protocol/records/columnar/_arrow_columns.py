@@ -1,0 +1,116 @@
+"""Decodes a batch into Arrow columns. Imports pyarrow and numpy (extra ``spark``).
+
+The positions ``[start, end, start, end, ...]`` of all values in a batch are ascending, so they are
+valid offsets of an Arrow array in which every second element is a value, and the others are the gaps
+between. Taking every second element copies all values at once, in C++.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from trionet.protocol.records._batch import Bytes
+from trionet.protocol.records._records import INFLATED_BYTES_MAX
+from trionet.protocol.records.columnar._numpy_columns import NumpyColumns, decode_numpy
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from trionet.protocol.records.columnar._numpy_varints import Numbers
+
+HEADERS: Final = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+SCHEMA: Final = pa.schema(
+    [
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("ms", tz="UTC")),
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("headers", HEADERS),
+    ]
+)
+
+#: The mean size of values from which copying them twice costs more than taking as many again.
+_LARGE_BYTES: Final = 256
+
+#: Arrow's offsets of a binary column are int32.
+_BYTES_MAX: Final = 2**31 - 1
+
+
+def decode_arrow(buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX) -> Any:
+    """Decode the batch at ``pos`` to a ``pyarrow.RecordBatch``; its checksum is not verified.
+
+    Its columns are those of ``SCHEMA``; headers are null for a record without headers.
+
+    Args:
+        buf: contains the complete batch.
+        pos: where the batch starts.
+        inflated_bytes_max: the limit of the decompressed size of the records; 2 GB at most.
+
+    Raises:
+        WireFormatError: as :func:`trionet.protocol.records._records.decode_batch`.
+    """
+    limit = min(inflated_bytes_max, _BYTES_MAX)
+    columns = decode_numpy(buf, pos, inflated_bytes_max=limit)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(columns.offsets),
+            pa.array(columns.timestamps).cast(SCHEMA.field("timestamp").type),
+            binary_column(columns.body, columns.key_starts, columns.key_lengths),
+            binary_column(columns.body, columns.value_starts, columns.value_lengths),
+            headers_column(columns),
+        ],
+        schema=SCHEMA,
+    )
+
+
+def number_column(type: Any, numbers: NDArray[Any], nulls: NDArray[np.bool_] | None = None) -> Any:
+    """Wrap a NumPy array as an Arrow column without copying.
+
+    ``pa.array`` would import pandas, if it is installed: half a second, and 40 MB.
+
+    Args:
+        type: the Arrow type, of the same width as the numbers.
+        numbers: a contiguous array.
+        nulls: a mask of the nulls, or None if there are none.
+    """
+    valid = None
+    if nulls is not None:
+        valid = pa.py_buffer(np.packbits(~nulls, bitorder="little"))
+    return pa.Array.from_buffers(type, len(numbers), [valid, pa.py_buffer(numbers)])
+
+
+def binary_column(body: Bytes, starts: Numbers, lengths: Numbers) -> Any:
+    """Build a column of slices of a buffer in ascending order; negative lengths are nulls."""
+    count = len(starts)
+    nulls = lengths < 0
+    if nulls.all():
+        return pa.nulls(count, pa.binary())
+    origin = int(starts[0])
+    bounds = np.empty(2 * count + 1, np.int32)
+    bounds[0:-1:2] = starts - origin
+    bounds[1::2] = starts - origin + np.maximum(lengths, 0)
+    bounds[-1] = bounds[-2]
+    data = pa.py_buffer(memoryview(body)[origin:])
+    slices = pa.BinaryArray.from_buffers(pa.binary(), 2 * count, [None, pa.py_buffer(bounds), data])
+    positions = np.arange(0, 2 * count, 2, dtype=np.int64)
+    if nulls.any():
+        return slices.take(number_column(pa.int64(), positions, nulls))
+    if bounds[-1] < _LARGE_BYTES * count:
+        return slices.take(number_column(pa.int64(), positions))
+    # Arrow allocates the mean size of the elements times the number of elements to take. Gaps
+    # halve that mean, so the allocation would be too small and grow by copying everything. Taking
+    # the empty element at the end as often as there are values doubles the allocation.
+    twice = np.full(2 * count, 2 * count - 1, np.int64)
+    twice[:count] = positions
+    return slices.take(number_column(pa.int64(), twice))[:count]
+
+
+def headers_column(columns: NumpyColumns) -> Any:
+    """Build the column of headers, null for records without headers."""
+    count = len(columns.offsets)
+    if not columns.headers:
+        return pa.nulls(count, HEADERS)
+    return pa.array([columns.headers.get(number) for number in range(count)], HEADERS)

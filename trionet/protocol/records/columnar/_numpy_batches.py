@@ -1,0 +1,189 @@
+"""Decodes the headers of many batches at once, and finds the start of each of their records.
+
+A record starts where the previous one ends, so within a batch they can only be found one by one; but
+this is done in all batches of a response at the same time. Imports numpy (extra ``spark``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trionet.errors import WireFormatError
+from trionet.protocol.records import _implementation as implementation
+from trionet.protocol.records._batch import HEADER_SIZE, PREFIX_SIZE, BatchHeader, Bytes
+from trionet.protocol.records._records import INFLATED_BYTES_MAX, RECORD_BYTES_MIN, read_to_end
+from trionet.protocol.records.columnar._numpy_varints import Numbers, Spans
+from trionet.protocol.records.compression._codecs import decompress
+
+#: Elements of ``BATCH_HEADER``.
+BatchHeaders: TypeAlias = NDArray[Any]
+
+#: The layout of :class:`.BatchHeader` in a batch.
+BATCH_HEADER: Final = np.dtype(
+    list(
+        zip(
+            BatchHeader._fields,
+            (
+                ">i8",
+                ">i4",
+                ">i4",
+                "i1",
+                ">u4",
+                ">i2",
+                ">i4",
+                ">i8",
+                ">i8",
+                ">i8",
+                ">i2",
+                ">i4",
+                ">i4",
+            ),
+            strict=True,
+        )
+    )
+)
+
+#: The mask of the codec in the attributes.
+CODEC: Final = 7
+
+#: The number of records per record of the largest batch from which stepping through all batches at
+#: once is faster than a loop over their records.
+LANES_MIN: Final = 64
+
+
+def read_headers(buf: Bytes, places: Numbers) -> BatchHeaders:
+    """Decode the headers of the batches at these positions, which must be complete."""
+    # A view with a header at every byte; those at the positions are copied.
+    count = max(len(buf) - HEADER_SIZE + 1, 0)
+    every = np.ndarray((count,), BATCH_HEADER, buf, strides=(1,))
+    headers: BatchHeaders = every[places]
+    return headers
+
+
+class OpenedBatches(NamedTuple):
+    """Batches with their decompressed records in one buffer: the arguments of
+    :func:`.decode_batches`.
+
+    Attributes:
+        body: contains the records of all batches.
+        starts: where the records of each batch start.
+        ends: where they end.
+        headers: the headers of the batches.
+    """
+
+    body: Bytes
+    starts: Numbers
+    ends: Numbers
+    headers: BatchHeaders
+
+
+def open_batches(
+    buf: Bytes, places: Numbers, headers: BatchHeaders, bytes_max: int
+) -> Iterator[OpenedBatches]:
+    """Open batches in groups of a limited size; only compressed batches are copied.
+
+    Args:
+        buf: contains the batches.
+        places: the positions of the batches.
+        headers: the headers of the batches.
+        bytes_max: a group ends with the batch that reaches this size.
+
+    Raises:
+        WireFormatError: a batch cannot be decompressed, or is too small for its record count.
+    """
+    starts, ends = places + HEADER_SIZE, places + PREFIX_SIZE + headers["length"]
+    codecs = headers["attributes"] & CODEC
+    if not codecs.any():
+        _check_counts(starts, ends, headers)
+        numbers = np.cumsum(ends - starts) // bytes_max
+        cuts = (np.flatnonzero(numbers[1:] != numbers[:-1]) + 1).tolist()
+        for begun, end in pairwise([0, *cuts, len(places)]):
+            if begun < end:
+                yield OpenedBatches(buf, starts[begun:end], ends[begun:end], headers[begun:end])
+        return
+    bodies: list[Bytes] = []
+    size = begun = 0
+    with memoryview(buf) as view:
+        spans = zip(starts.tolist(), ends.tolist(), codecs.tolist(), strict=True)
+        for number, (start, end, codec) in enumerate(spans, 1):
+            body = view[start:end]
+            bodies.append(decompress(codec, body, INFLATED_BYTES_MAX) if codec else body)
+            size += len(bodies[-1])
+            if size >= bytes_max or number == len(places):
+                yield _joined(bodies, headers[begun:number])
+                bodies, size, begun = [], 0, number
+
+
+def _joined(bodies: list[Bytes], headers: BatchHeaders) -> OpenedBatches:
+    ends = np.cumsum([len(each) for each in bodies])
+    starts = np.concatenate([[0], ends[:-1]])
+    _check_counts(starts, ends, headers)
+    return OpenedBatches(b"".join(bodies), starts, ends, headers)
+
+
+def _check_counts(starts: Numbers, ends: Numbers, headers: BatchHeaders) -> None:
+    """Check that record counts are possible before memory is allocated for them."""
+    wrong = np.flatnonzero(
+        (headers["count"] < 0) | (headers["count"] > (ends - starts) // RECORD_BYTES_MIN)
+    )
+    if len(wrong):
+        count = headers["count"][wrong[0]]
+        raise WireFormatError(f"{count} records cannot fit into a batch of this size")
+
+
+def record_starts(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) -> Numbers:
+    """Return the start of each record, which is the position of its length.
+
+    Args:
+        body: contains the records.
+        starts: where the records of each batch start.
+        ends: where they end.
+        counts: the number of records of each batch.
+
+    Raises:
+        WireFormatError: the records of a batch are truncated, or end before the batch does.
+    """
+    if len(counts) and counts.sum() >= LANES_MIN * counts.max():
+        try:
+            found = _in_parallel(body, starts, ends, counts)
+        except IndexError as error:
+            raise WireFormatError("truncated record") from error
+        if found is not None:
+            return found
+    return _one_by_one(body, starts, ends, counts)
+
+
+def _in_parallel(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) -> Numbers | None:
+    """Advance all batches by one record per step.
+
+    Returns None if a record's length has more than two bytes.
+    """
+    records = Spans(np.frombuffer(body, np.uint8))
+    order = np.argsort(-counts, kind="stable")  # so that batches with a next record come first
+    at = starts[order]
+    numbers = (np.cumsum(counts) - counts)[order]
+    lanes = np.searchsorted(-counts[order], -np.arange(counts.max()), "left")
+    found = np.empty(counts.sum(), np.int64)
+    for count in lanes.tolist():
+        here, number = at[:count], numbers[:count]
+        found[number] = here
+        if not records.skip(here):
+            return None
+        number += 1
+    if not np.array_equal(at, ends[order]):
+        raise WireFormatError("the records of a batch do not end where the batch ends")
+    return found
+
+
+def _one_by_one(body: Bytes, starts: Numbers, ends: Numbers, counts: Numbers) -> Numbers:
+    data = body if type(body) is bytes else bytes(body)  # iterating over bytes is fastest
+    read = implementation.reader.read_starts
+    found: list[int] = []
+    for start, end, count in zip(starts.tolist(), ends.tolist(), counts.tolist(), strict=True):
+        found += read_to_end(read, end, data, start, count)
+    return np.array(found, np.int64)

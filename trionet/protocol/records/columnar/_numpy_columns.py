@@ -1,0 +1,155 @@
+"""Decodes the fields of batches into NumPy arrays; keys and values are not copied.
+
+Only the sizes of records have to be read one after the other. Everything else is decoded for all
+records at once, without creating an object per record. Imports numpy (extra ``spark``).
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from trionet.errors import WireFormatError
+from trionet.protocol.records import _implementation as implementation
+from trionet.protocol.records._batch import Bytes
+from trionet.protocol.records._records import INFLATED_BYTES_MAX, open_batch
+from trionet.protocol.records._types import Headers
+from trionet.protocol.records.columnar._numpy_batches import (
+    BATCH_HEADER,
+    BatchHeaders,
+    record_starts,
+)
+from trionet.protocol.records.columnar._numpy_varints import Numbers, varints
+
+#: The attribute of timestamp type LogAppendTime.
+TIMESTAMP_OF_LOG: Final = 0x8
+
+
+class NumpyColumns(NamedTuple):
+    """The records of a batch, as arrays of int64.
+
+    Attributes:
+        body: contains the keys and values: the batch itself, or its decompressed records.
+        offsets: the offsets.
+        timestamps: the timestamps, in milliseconds.
+        key_starts: the position of each key in ``body``.
+        key_lengths: the length of each key in bytes; -1 for null.
+        value_starts: the position of each value in ``body``.
+        value_lengths: the length of each value in bytes; -1 for null.
+        headers: the headers of the records that have any, by their index.
+    """
+
+    body: Bytes
+    offsets: Numbers
+    timestamps: Numbers
+    key_starts: Numbers
+    key_lengths: Numbers
+    value_starts: Numbers
+    value_lengths: Numbers
+    headers: dict[int, Headers]
+
+
+def decode_numpy(
+    buf: Bytes, pos: int = 0, *, inflated_bytes_max: int = INFLATED_BYTES_MAX
+) -> NumpyColumns:
+    """Decode the batch at ``pos`` to arrays; its checksum is not verified.
+
+    Args:
+        buf: contains the complete batch; bytes are not copied.
+        pos: where the batch starts.
+        inflated_bytes_max: the limit of the decompressed size of the records.
+
+    Raises:
+        WireFormatError: as :func:`trionet.protocol.records._records.decode_batch`.
+    """
+    header, body, start, end = open_batch(buf, pos, inflated_bytes_max)
+    headers = np.array([tuple(header)], BATCH_HEADER)
+    return decode_batches(body, np.array([start]), np.array([end]), headers)
+
+
+def decode_batches(
+    body: Bytes,
+    starts: Numbers,
+    ends: Numbers,
+    headers: BatchHeaders,
+    *,
+    with_headers: bool = True,
+) -> NumpyColumns:
+    """Decode the records of several batches at once; the cost depends little on their sizes.
+
+    Args:
+        body: contains the decompressed records of all batches; it is not copied.
+        starts: where the records of each batch start.
+        ends: where they end.
+        headers: the headers of the batches.
+        with_headers: whether to decode the headers of records, not skip them.
+
+    Raises:
+        WireFormatError: the records of a batch are malformed.
+    """
+    counts = headers["count"].astype(np.int64)
+    places = record_starts(body, starts, ends, counts)
+    try:
+        columns = _columns(body, places, with_headers)
+    except IndexError as error:
+        raise WireFormatError("truncated record") from error
+    except UnicodeDecodeError as error:
+        raise WireFormatError("the key of a record header is not UTF-8") from error
+    timestamps = _plus(_of_records(headers, "base_timestamp", counts), columns.timestamps)
+    is_log_append_time = headers["attributes"] & TIMESTAMP_OF_LOG != 0
+    if is_log_append_time.any():  # one timestamp for all records of the batch
+        of_log = _of_records(headers, "max_timestamp", counts)
+        timestamps = np.where(np.repeat(is_log_append_time, counts), of_log, timestamps)
+    return columns._replace(
+        offsets=_plus(_of_records(headers, "base_offset", counts), columns.offsets),
+        timestamps=timestamps,
+    )
+
+
+def _of_records(headers: BatchHeaders, name: str, counts: Numbers) -> Numbers:
+    """Repeat a field of the headers for each record."""
+    return np.repeat(headers[name].astype(np.int64), counts)
+
+
+def _columns(body: Bytes, starts: Numbers, with_headers: bool) -> NumpyColumns:
+    """Decode the records; offsets and timestamps remain relative to those of the batch."""
+    data = np.frombuffer(body, np.uint8)
+    sizes, at = varints(data, starts)
+    ends = at + sizes
+    timestamps, at = varints(data, at + 1)  # skips the attributes, which are unused
+    offsets, at = varints(data, at)
+    key_lengths, key_starts = varints(data, at)
+    at = key_starts + _checked(key_lengths, len(body))
+    value_lengths, value_starts = varints(data, at)
+    at = value_starts + _checked(value_lengths, len(body))
+    headers: dict[int, Headers] = {}
+    has_headers = np.flatnonzero(data[at])
+    if not with_headers:
+        at[has_headers] = np.maximum(at[has_headers], ends[has_headers] - 1)
+    elif len(has_headers):
+        as_bytes = body if type(body) is bytes else bytes(body)
+        for number in has_headers.tolist():
+            headers[number], end = implementation.reader.read_headers(as_bytes, int(at[number]))
+            at[number] = end - 1
+    if not np.array_equal(at + 1, ends):
+        raise WireFormatError("the length of a record does not match its fields")
+    return NumpyColumns(
+        body, offsets, timestamps, key_starts, key_lengths, value_starts, value_lengths, headers
+    )
+
+
+def _checked(lengths: Numbers, size: int) -> Numbers:
+    """Check the lengths of keys or values, and replace null by 0."""
+    if len(lengths) and lengths.min() < -1:
+        raise WireFormatError(f"record field of negative length {lengths.min()}")
+    if len(lengths) and lengths.max() > size:
+        raise IndexError
+    return np.maximum(lengths, 0)
+
+
+def _plus(bases: Numbers, deltas: Numbers) -> Numbers:
+    sums = deltas + bases
+    if np.any((sums ^ deltas) & (sums ^ bases) < 0):
+        raise WireFormatError("the offset or timestamp of a record does not fit into 64 bits")
+    return sums

@@ -1,0 +1,124 @@
+"""The lz4 frame format as Kafka uses it: independent blocks of 64 KB without checksums.
+
+Frames are assembled from blocks here. lz4's own frame functions spend several times the cost of a
+small batch on their state, and cramjam's write blocks of 4 MB with checksums, for which a Java
+consumer allocates 4 MB (Kafka: Lz4BlockOutputStream, Lz4BlockInputStream).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final, TypeAlias
+
+import cramjam
+
+from trionet.errors import WireFormatError
+from trionet.protocol.records.compression._bounded_output import BoundedOutput
+from trionet.protocol.records.compression._lz4_header import xxh32
+
+Bytes: TypeAlias = bytes | bytearray | memoryview
+
+#: Kafka's default level selects lz4's fast compressor, every other one lz4hc (KIP-390).
+FAST_LEVEL: Final = 9
+
+# lz4hc has no lower levels, and higher ones are not better.
+_HC_LEVEL_MIN: Final = 3
+_HC_LEVEL_MAX: Final = 12
+
+#: The maximum block size, by the block descriptor in the header.
+_BLOCK_BYTES_MAX: Final = {0x40: 1 << 16, 0x50: 1 << 18, 0x60: 1 << 20, 0x70: 1 << 22}
+
+
+def _header(block_descriptor: int) -> bytes:
+    """Build a header: version 1, independent blocks, no checksums but the header's own."""
+    descriptor = bytes((0x60, block_descriptor))
+    return b"\x04\x22\x4d\x18" + descriptor + bytes((xxh32(descriptor) >> 8 & 0xFF,))
+
+
+_HEADER: Final = _header(0x40)
+_PLAIN_HEADERS: Final = {_header(key): size for key, size in _BLOCK_BYTES_MAX.items()}
+_END: Final = b"\0\0\0\0"
+_BLOCK_BYTES: Final = 64 * 1024
+_IS_STORED: Final = 0x80000000
+_block_size: Final = struct.Struct("<I")
+
+#: The first guess of a decompressed block's size: four times the usual ratio.
+_GUESS_RATIO: Final = 12
+
+
+def compress_frame(data: Bytes, level: int = FAST_LEVEL) -> bytes:
+    """Compress data to one frame.
+
+    Args:
+        data: the data.
+        level: Kafka's level, from 1 to 17; 9 is the fast compressor.
+    """
+    if level != FAST_LEVEL:
+        level = min(max(level, _HC_LEVEL_MIN), _HC_LEVEL_MAX)
+        stream = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
+        stream.compress(bytes(data))
+        return bytes(stream.finish())
+    view = memoryview(data)
+    parts: list[Bytes | cramjam.Buffer] = [_HEADER]
+    for start in range(0, len(view), _BLOCK_BYTES):
+        block = view[start : start + _BLOCK_BYTES]
+        packed = cramjam.lz4.compress_block(block, store_size=False)
+        size = len(packed)
+        if size < len(block):
+            parts += _block_size.pack(size), packed
+        else:
+            parts += _block_size.pack(len(block) | _IS_STORED), block
+    parts.append(_END)
+    return b"".join(parts)
+
+
+def decompress_plain_frame(data: Bytes, limit: int) -> bytes | None:
+    """Decompress a frame of independent blocks without checksums, as clients write it.
+
+    Returns:
+        The data, or None if the frame is of another kind, to be decompressed by lz4's own
+        functions: with linked blocks, checksums, a content size, a wrong header checksum, or a
+        second frame.
+
+    Raises:
+        WireFormatError, cramjam.DecompressionError, struct.error: the frame is truncated or
+            malformed, or the result would exceed ``limit`` bytes.
+    """
+    block_bytes_max = _PLAIN_HEADERS.get(bytes(data[: len(_HEADER)]))
+    if block_bytes_max is None:
+        return None
+    view = memoryview(data)
+    pos = len(_HEADER)
+    output = BoundedOutput(limit)
+    while True:
+        (size,) = _block_size.unpack_from(view, pos)
+        pos += 4
+        if not size:
+            break
+        is_stored = size & _IS_STORED
+        size &= ~_IS_STORED
+        if size > min(block_bytes_max, len(view) - pos):
+            raise WireFormatError(f"an lz4 block of {size} bytes does not fit")
+        block = view[pos : pos + size]
+        pos += size
+        output.add(
+            block if is_stored else _decompress_block(block, min(block_bytes_max, output.left))
+        )
+    if pos != len(view):
+        return None
+    return output.joined()
+
+
+def _decompress_block(block: memoryview, limit: int) -> bytearray:
+    """Decompress a block, first into a small buffer: a bytearray is filled with zeros."""
+    guess = min(len(block) * _GUESS_RATIO, limit)
+    out = bytearray(guess)
+    try:
+        size = cramjam.lz4.decompress_block_into(block, out)
+    except cramjam.DecompressionError:
+        if guess == limit:
+            raise
+        out = bytearray(limit)
+        size = cramjam.lz4.decompress_block_into(block, out)
+    del out[size:]
+    return out

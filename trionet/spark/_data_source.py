@@ -1,0 +1,122 @@
+"""``TrionetDataSource``, the data source and sink of ``format("trionet")``.
+
+Spark imports this module, through ``pyspark_trionet``, in a process of every session that uses any
+Python data source. So the readers and writers are imported only when they are used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamArrowWriter,
+    DataSourceStreamReader,
+    DataSourceWriter,
+)
+from pyspark.sql.types import StructType
+
+from ..errors import ConfigError, TrionetError
+
+if TYPE_CHECKING:
+    from .options._options import SourceOptions
+
+
+class TrionetDataSource(DataSource):
+    """Topics as tables and streams, with the options and columns of Spark's Kafka connector.
+
+    ``spark.dataSource.register(TrionetDataSource)`` registers ``format("trionet")`` in a session;
+    where trionet is installed on the driver and the executors, Spark finds it without registration.
+
+    Args:
+        options: the options from Spark.
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for ``format``."""
+        return "trionet"
+
+    def schema(self) -> StructType:
+        """Return the columns; called at each ``load()``, so it also checks the options.
+
+        Raises:
+            ConfigError: the options are valid neither for a batch nor for a stream.
+        """
+        from ._row_type import row_type
+
+        return row_type(include_headers=self._source_options_of_any_kind().include_headers)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader of a batch query.
+
+        Raises:
+            ConfigError: an option is not allowed, or the user has set a schema.
+        """
+        from .source._batch_reader import BatchReader
+
+        options = self._source_options(is_stream=False)
+        _check_no_user_schema(schema, options)
+        return BatchReader(options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+        """Return the reader of a streaming query.
+
+        Raises:
+            ConfigError: an option is not allowed, or the user has set a schema.
+        """
+        from .source._stream_reader import StreamReader
+
+        options = self._source_options(is_stream=True)
+        _check_no_user_schema(schema, options)
+        return StreamReader(options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of a batch.
+
+        Raises:
+            ConfigError, SinkColumnsError: as :func:`._writers.batch_writer`.
+        """
+        from .sink._writers import batch_writer
+
+        return batch_writer(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(  # noqa: N802
+        self,
+        schema: StructType,
+        overwrite: bool,  # noqa: ARG002 -- for output mode complete: topics are append-only
+    ) -> DataSourceStreamArrowWriter:
+        """Return the writer of a stream.
+
+        Raises:
+            ConfigError, SinkColumnsError: as :func:`._writers.stream_writer`.
+        """
+        from .sink._writers import stream_writer
+
+        return stream_writer(self.options, schema)
+
+    def _source_options(self, *, is_stream: bool, quietly: bool = False) -> SourceOptions:
+        from .options._options import SourceOptions
+
+        return SourceOptions.parse(self.options, is_stream=is_stream, quietly=quietly)
+
+    def _source_options_of_any_kind(self) -> SourceOptions:
+        """Parse the options for either kind of query: Spark does not say which ``load()`` it is."""
+        try:
+            return self._source_options(is_stream=False, quietly=True)
+        except TrionetError as of_batch:
+            try:
+                return self._source_options(is_stream=True, quietly=True)
+            except TrionetError:
+                raise of_batch from None
+
+
+def _check_no_user_schema(schema: StructType, options: SourceOptions) -> None:
+    from ._row_type import row_type
+
+    if schema != row_type(include_headers=options.include_headers):
+        raise ConfigError(
+            "the columns of a source of topics are fixed; remove schema(...), and convert key and"
+            " value with from_json, from_avro or cast"
+        )

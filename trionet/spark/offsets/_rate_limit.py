@@ -1,0 +1,83 @@
+"""Limits on a micro-batch: ``maxOffsetsPerTrigger``, ``minOffsetsPerTrigger``, their delay. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from ...client._topic_partition import TopicPartition
+from ._partition_offsets import Offsets
+
+
+def rate_limited(
+    limit: int,
+    start: Mapping[TopicPartition, int],
+    end: Mapping[TopicPartition, int],
+    earliest: Mapping[TopicPartition, int],
+) -> Offsets:
+    """Return where a micro-batch of about ``limit`` offsets ends (``maxOffsetsPerTrigger``).
+
+    Each partition gets a share in proportion to its lag. Shares below one offset are rounded up, so
+    that no partition starves, all others down. (The connector: KafkaMicroBatchStream.rateLimit.)
+
+    Args:
+        limit: offsets in the micro-batch.
+        start: where it starts.
+        end: the current ends of the partitions.
+        earliest: the first offsets of new partitions; a new partition that is missing here is
+            not limited.
+    """
+    starts = {**earliest, **start}
+    sizes = {
+        each: last - starts[each]
+        for each, last in end.items()
+        if each in starts and last > starts[each]
+    }
+    total = float(sum(sizes.values()))
+    return {
+        each: min(last, starts[each] + _share(limit, sizes[each], total)) if each in sizes else last
+        for each, last in sorted(end.items())
+    }
+
+
+def _share(limit: int, size: int, total: float) -> int:
+    share = limit * (size / total)
+    return math.ceil(share) if share < 1 else math.floor(share)
+
+
+class TriggerDelay:
+    """Decides whether a micro-batch waits for more records (``minOffsetsPerTrigger``).
+
+    The first micro-batch never waits.
+
+    Args:
+        min_offsets: a micro-batch with this many offsets does not wait.
+        max_seconds: the longest wait since the previous micro-batch (``maxTriggerDelay``).
+    """
+
+    def __init__(self, min_offsets: int, max_seconds: float) -> None:
+        self._min_offsets = min_offsets
+        self._max_seconds = max_seconds
+        self._last = -math.inf
+
+    def waits(
+        self,
+        start: Mapping[TopicPartition, int],
+        end: Mapping[TopicPartition, int],
+        earliest: Mapping[TopicPartition, int],
+        now: float,
+    ) -> bool:
+        """Whether there should be no micro-batch now; if False, the delay restarts.
+
+        Args:
+            start: where the micro-batch would start.
+            end: the current ends of the partitions.
+            earliest: the first offsets of new partitions.
+            now: seconds on a monotonic clock.
+        """
+        starts = {**earliest, **start}
+        waiting = sum(last - starts.get(each, 0) for each, last in end.items())
+        if now - self._last < self._max_seconds and waiting < self._min_offsets:
+            return True
+        self._last = now
+        return False

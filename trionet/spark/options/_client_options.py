@@ -1,0 +1,127 @@
+"""Options with the prefix ``kafka.``: client settings, except those that users must not set."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from ...client.config._client_config import read_config
+from ...client.config._keys import CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
+from ...client.connections._addresses import parse_bootstrap_servers
+from ...errors import ConfigError
+from ...protocol._config_types import HIDDEN, PASSWORD
+
+logger = logging.getLogger("trionet.spark")
+
+BOOTSTRAP_SERVERS: Final = "bootstrap.servers"
+
+_REJECTED_BY_SOURCE: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "auto.offset.reset": "set the source option startingOffsets to earliest or latest; it"
+        " applies when a query is first started, and a restarted query continues from its"
+        " checkpoint",
+        "key.deserializer": "keys are always read as bytes; convert them with DataFrame functions",
+        "value.deserializer": "values are always read as bytes; convert them with DataFrame"
+        " functions",
+        "enable.auto.commit": "Spark tracks the offsets of a query in its checkpoint; remove the"
+        " option",
+        "interceptor.classes": "interceptors may change records, which is not safe here; remove the"
+        " option",
+    }
+)
+_REJECTED_BY_SINK: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "key.serializer": "keys are always written as bytes; remove the option",
+        "value.serializer": "values are always written as bytes; remove the option",
+    }
+)
+
+#: Consumer keys that only affect groups or the poll loop: a task is assigned its partition and its
+#: offsets.
+_NO_EFFECT_ON_SOURCE: Final = frozenset(
+    {
+        "allow.auto.create.topics",
+        "auto.commit.interval.ms",
+        "exclude.internal.topics",
+        "group.instance.id",
+        "group.protocol",
+        "heartbeat.interval.ms",
+        "max.poll.interval.ms",
+        "max.poll.records",
+        "partition.assignment.strategy",
+        "session.timeout.ms",
+    }
+)
+
+_SECRETS: Final = frozenset(
+    row[0]
+    for keys in (CONSUMER_KEYS, PRODUCER_KEYS)
+    for row in (*keys.applied.values(), *keys.without_meaning.values())
+    if row[1] == PASSWORD
+)
+
+
+def source_client(given: Mapping[str, str], *, quietly: bool = False) -> dict[str, str]:
+    """Return the checked settings of a source's client, including ``bootstrap.servers``.
+
+    Args:
+        given: the options with the prefix ``kafka.``, without it.
+        quietly: do not log the settings that have no effect.
+
+    Raises:
+        ConfigError: a key is unknown or unsupported, or its value is not allowed.
+    """
+    client = _checked("source", CONSUMER_KEYS, _REJECTED_BY_SOURCE, given, quietly=quietly)
+    unused = sorted(_NO_EFFECT_ON_SOURCE & client.keys())
+    if unused and not quietly:
+        logger.info("no effect on a source: %s", ", ".join(f"kafka.{key}" for key in unused))
+    return {key: text for key, text in client.items() if key not in _NO_EFFECT_ON_SOURCE}
+
+
+def sink_client(given: Mapping[str, str]) -> dict[str, str]:
+    """Return the checked settings of a sink's client, including ``bootstrap.servers``.
+
+    Args:
+        given: the options with the prefix ``kafka.``, without it.
+
+    Raises:
+        ConfigError: a key is unknown or unsupported, or its value is not allowed.
+    """
+    return _checked("sink", PRODUCER_KEYS, _REJECTED_BY_SINK, given)
+
+
+def without_secrets(client: Mapping[str, str]) -> str:
+    """Format the settings of a client with passwords and keys hidden, for ``repr()``."""
+    shown = {
+        key: HIDDEN if key.replace("_", ".") in _SECRETS else text for key, text in client.items()
+    }
+    return repr(shown)
+
+
+def _checked(
+    kind: str,
+    keys: ClientKeys,
+    rejected: Mapping[str, str],
+    given: Mapping[str, str],
+    *,
+    quietly: bool = False,
+) -> dict[str, str]:
+    for key, advice in rejected.items():
+        if key in given:
+            raise ConfigError(f"Kafka option 'kafka.{key}' is not supported: {advice}")
+    if not given.get(BOOTSTRAP_SERVERS, "").strip():
+        raise ConfigError(
+            f"option 'kafka.{BOOTSTRAP_SERVERS}' must be specified for a {kind}, such as"
+            " host1:9092,host2:9092"
+        )
+    parse_bootstrap_servers(given[BOOTSTRAP_SERVERS], f"option kafka.{BOOTSTRAP_SERVERS}")
+    client = {key: text for key, text in given.items() if key != BOOTSTRAP_SERVERS}
+    try:
+        config = read_config(keys, client, {})
+    except ConfigError as error:
+        raise ConfigError(f"option kafka.{error}") from None
+    if not quietly:
+        config.report()
+    return {BOOTSTRAP_SERVERS: given[BOOTSTRAP_SERVERS].strip(), **client}

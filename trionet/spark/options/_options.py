@@ -1,0 +1,253 @@
+"""The options of the source and the sink: names, defaults and checks of Spark's connector."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+import attrs
+
+from ...errors import ConfigError
+from ...protocol._config_types import FROM_0, FROM_1, INT
+from ..offsets._offset_limits import Latest, OffsetLimit
+from ..offsets._partition_offsets import partitions_from_json
+from ._client_options import BOOTSTRAP_SERVERS, sink_client, source_client, without_secrets
+from ._limit_options import ENDING_OPTIONS, STARTING_OPTIONS, check_limits, read_limits
+from ._option_values import OptionTexts
+from ._subscription import Assign, Subscribe, Subscription, parse_pattern
+
+logger = logging.getLogger("trionet.spark")
+
+_STRATEGIES: Final = ("assign", "subscribe", "subscribePattern")
+_STREAM_ONLY: Final = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+_OF_SOURCE: Final = (
+    *_STRATEGIES,
+    *STARTING_OPTIONS,
+    *ENDING_OPTIONS,
+    "failOnDataLoss",
+    "minPartitions",
+    "maxRecordsPerPartition",
+    *_STREAM_ONLY,
+    "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries",
+    "fetchOffset.retryIntervalMs",
+    "groupIdPrefix",
+    "includeHeaders",
+)
+_OF_SINK: Final = ("topic",)
+_SOURCE_ONLY: Final = MappingProxyType(dict.fromkeys(_OF_SOURCE, "a source"))
+_SINK_ONLY: Final = MappingProxyType(dict.fromkeys(_OF_SINK, "a sink"))
+
+#: The default of spark.network.timeout.
+POLL_TIMEOUT_SECONDS: Final = 120.0
+FETCH_RETRIES: Final = 3
+FETCH_RETRY_SECONDS: Final = 1.0
+MAX_TRIGGER_DELAY_SECONDS: Final = 900.0
+STREAM_GROUP_ID_PREFIX: Final = "spark-kafka-source"
+BATCH_GROUP_ID_PREFIX: Final = "spark-kafka-relation"
+
+
+@attrs.frozen(kw_only=True)
+class SourceOptions:
+    """The checked options of a source; can be pickled.
+
+    Attributes:
+        client: the options ``kafka.*`` without the prefix, including ``bootstrap.servers``.
+        subscription: the partitions to read.
+        starting: where the query starts.
+        ending: where a batch ends; always latest for a stream, which has no end.
+        fail_on_data_loss: whether deleted records fail the query; if not, they are logged.
+        min_partitions: the approximate minimum of tasks; None: one per partition.
+        max_records_per_partition: offsets per task at most; None: unlimited.
+        max_offsets_per_trigger: offsets per micro-batch at most; None: unlimited.
+        min_offsets_per_trigger: a micro-batch waits for this many offsets; None: it does not wait.
+        max_trigger_delay_seconds: how long it waits for them at most.
+        poll_timeout_seconds: how long a task waits for records known to exist.
+        fetch_retries: attempts of the driver to query offsets.
+        fetch_retry_seconds: the wait between two attempts.
+        group_label: the connector's consumer group id. There is no group here, so it only names
+            the client in logs, as ``client.id``.
+        include_headers: whether to add the column ``headers``.
+    """
+
+    client: dict[str, str] = attrs.field(repr=without_secrets)
+    subscription: Subscription
+    starting: OffsetLimit
+    ending: OffsetLimit = attrs.field(factory=Latest)
+    fail_on_data_loss: bool = True
+    min_partitions: int | None = None
+    max_records_per_partition: int | None = None
+    max_offsets_per_trigger: int | None = None
+    min_offsets_per_trigger: int | None = None
+    max_trigger_delay_seconds: float = MAX_TRIGGER_DELAY_SECONDS
+    poll_timeout_seconds: float = POLL_TIMEOUT_SECONDS
+    fetch_retries: int = FETCH_RETRIES
+    fetch_retry_seconds: float = FETCH_RETRY_SECONDS
+    group_label: str = STREAM_GROUP_ID_PREFIX
+    include_headers: bool = False
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The bootstrap servers, as ``host:port,host:port``."""
+        return self.client[BOOTSTRAP_SERVERS]
+
+    @classmethod
+    def parse(
+        cls, options: Mapping[str, str], *, is_stream: bool, quietly: bool = False
+    ) -> SourceOptions:
+        """Parse and check the options of a source.
+
+        Args:
+            options: the options from Spark; names in any case.
+            is_stream: whether this is ``readStream``, not ``read``.
+            quietly: do not log options without effect; for callers that only check whether the
+                options are valid for a batch or a stream.
+
+        Raises:
+            ConfigError: an option is missing, unknown, not allowed, or contradicts another.
+        """
+        texts = OptionTexts(options)
+        starting, ending = read_limits(texts, is_stream=is_stream)
+        subscription = _subscription(texts)
+        texts.check_names("a source", _OF_SOURCE, _SINK_ONLY)
+        client_options = texts.of_kafka()
+        group_id = client_options.pop("group.id", None)
+        client = source_client(client_options, quietly=quietly)
+        check_limits(starting, ending)
+        retries = texts.integer("fetchOffset.numRetries", FROM_1, INT)
+        min_offsets, max_offsets = _offsets_per_trigger(texts)
+        if not quietly:
+            _log_ignored(texts, group_id, is_stream=is_stream)
+        return cls(
+            client=client,
+            subscription=subscription,
+            starting=starting,
+            ending=ending,
+            fail_on_data_loss=texts.flag("failOnDataLoss", True),
+            min_partitions=texts.integer("minPartitions", FROM_1, INT),
+            max_records_per_partition=texts.integer("maxRecordsPerPartition", FROM_1),
+            max_offsets_per_trigger=max_offsets if is_stream else None,
+            min_offsets_per_trigger=min_offsets if is_stream else None,
+            max_trigger_delay_seconds=texts.seconds("maxTriggerDelay", MAX_TRIGGER_DELAY_SECONDS),
+            poll_timeout_seconds=_milliseconds(
+                texts, "kafkaConsumer.pollTimeoutMs", POLL_TIMEOUT_SECONDS
+            ),
+            fetch_retries=FETCH_RETRIES if retries is None else retries,
+            fetch_retry_seconds=_milliseconds(
+                texts, "fetchOffset.retryIntervalMs", FETCH_RETRY_SECONDS
+            ),
+            group_label=_group_label(texts, group_id, is_stream=is_stream),
+            include_headers=texts.flag("includeHeaders", False),
+        )
+
+
+@attrs.frozen(kw_only=True)
+class SinkOptions:
+    """The checked options of a sink; can be pickled.
+
+    Attributes:
+        client: the options ``kafka.*`` without the prefix, including ``bootstrap.servers``.
+        topic: the topic of all rows; None: each row's column ``topic``.
+    """
+
+    client: dict[str, str] = attrs.field(repr=without_secrets)
+    topic: str | None = None
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """The bootstrap servers, as ``host:port,host:port``."""
+        return self.client[BOOTSTRAP_SERVERS]
+
+    @classmethod
+    def parse(cls, options: Mapping[str, str]) -> SinkOptions:
+        """Parse and check the options of a sink.
+
+        Args:
+            options: the options from Spark; names in any case.
+
+        Raises:
+            ConfigError: an option is missing, unknown or not allowed.
+        """
+        texts = OptionTexts(options)
+        if "exactlyOnce" in texts:
+            raise ConfigError(
+                "exactlyOnce is not supported: a sink writes each row at least once, and again only"
+                " when Spark reruns a task or a micro-batch; remove the option"
+            )
+        texts.check_names("a sink", _OF_SINK, _SOURCE_ONLY)
+        topic = texts.text("topic")
+        if topic == "":
+            raise ConfigError(
+                "topic = '' is not allowed; give the name of a topic, or remove the option"
+            )
+        return cls(client=sink_client(texts.of_kafka()), topic=topic)
+
+
+def _subscription(texts: OptionTexts) -> Subscription:
+    given = [name for name in _STRATEGIES if name in texts]
+    if len(given) != 1:
+        which = "only one of the following options can" if given else "one of these options must"
+        raise ConfigError(
+            f"{which} be specified for a source: {', '.join(_STRATEGIES)}; given:"
+            f" {', '.join(given) or 'none'}"
+        )
+    [name] = given
+    text = texts.text(name) or ""
+    if name == "subscribePattern":
+        if not text:
+            raise ConfigError("subscribePattern = '': pattern to subscribe is empty")
+        return parse_pattern(text)
+    if name == "subscribe":
+        topics = dict.fromkeys(topic for each in text.split(",") if (topic := each.strip()))
+        if not topics:
+            raise ConfigError(
+                f"subscribe = {text!r}: no topics to subscribe to; give comma-separated names"
+            )
+        return Subscribe(tuple(topics))
+    partitions = partitions_from_json(text) if text.startswith("{") else ()
+    if not partitions:
+        raise ConfigError(
+            f"assign = {text!r}: no topicpartitions to assign; give them as"
+            ' {"topicA":[0,1],"topicB":[2,4]}'
+        )
+    return Assign(partitions)
+
+
+def _group_label(texts: OptionTexts, group_id: str | None, *, is_stream: bool) -> str:
+    if group_id is not None:
+        return group_id.strip()
+    prefix = texts.text("groupIdPrefix")
+    return prefix or (STREAM_GROUP_ID_PREFIX if is_stream else BATCH_GROUP_ID_PREFIX)
+
+
+def _log_ignored(texts: OptionTexts, group_id: str | None, *, is_stream: bool) -> None:
+    """Log options that do not have the effect that users may expect."""
+    if group_id is not None:
+        logger.warning(
+            "kafka.group.id = %r only names the client in logs: partitions are read without a"
+            " consumer group, and offsets are kept in Spark's checkpoint",
+            group_id,
+        )
+        if "groupIdPrefix" in texts:
+            logger.warning("groupIdPrefix is ignored, because kafka.group.id is set")
+    for name in () if is_stream else _STREAM_ONLY:
+        if name in texts:
+            logger.warning("%s option ignored in batch queries", name)
+
+
+def _offsets_per_trigger(texts: OptionTexts) -> tuple[int | None, int | None]:
+    min_offsets = texts.integer("minOffsetsPerTrigger", FROM_0)
+    max_offsets = texts.integer("maxOffsetsPerTrigger", FROM_1)
+    if min_offsets is not None and max_offsets is not None and min_offsets > max_offsets:
+        raise ConfigError(
+            f"the value of minOffsetsPerTrigger({min_offsets}) is higher than the"
+            f" maxOffsetsPerTrigger({max_offsets}): no micro-batch can satisfy both"
+        )
+    return min_offsets, max_offsets
+
+
+def _milliseconds(texts: OptionTexts, name: str, default_seconds: float) -> float:
+    number = texts.integer(name, FROM_0)
+    return default_seconds if number is None else number / 1000

@@ -1,0 +1,107 @@
+"""The watermark, and the state that the job keeps from one micro-batch to the next.
+
+Each micro-batch knows the latest time that it has read from each partition of the topic. The
+watermark is the minimum of these, minus the delay, and never decreases. A partition without records
+in a micro-batch had been read to its end, and does not hold the watermark back. So when one
+partition is read faster than another, as in catching up, no minute is closed for which the other
+still has records. Spark's own watermark, based on the latest record of all partitions, would do so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from ._fold import MINUTE_US
+
+#: The minutes before a minute that its values are compared to.
+TRAILING_MINUTES: Final = 60
+
+
+@attrs.frozen(kw_only=True)
+class Intake:
+    """Numbers of records read.
+
+    Attributes:
+        requests_read: records of requests, including late ones.
+        connections_read: records of closed connections, including late ones.
+        late: records of both kinds whose minute was closed already.
+        malformed: values that are not records of a request log.
+        newer: records of an unknown, newer version.
+        ahead: records too far in the future.
+    """
+
+    requests_read: int = 0
+    connections_read: int = 0
+    late: int = 0
+    malformed: int = 0
+    newer: int = 0
+    ahead: int = 0
+
+    @property
+    def records(self) -> int:
+        """All records read."""
+        usable = self.requests_read + self.connections_read
+        return usable + self.malformed + self.newer + self.ahead
+
+    def __add__(self, other: Intake) -> Intake:
+        mine, others = attrs.astuple(self), attrs.astuple(other)
+        names = [field.name for field in attrs.fields(Intake)]
+        return Intake(**{n: a + b for n, a, b in zip(names, mine, others, strict=True)})
+
+
+@attrs.frozen(kw_only=True)
+class JobState:
+    """The state of the job after a micro-batch.
+
+    Attributes:
+        batch: the number of the micro-batch.
+        watermark_us: microseconds since the epoch; None before the first record.
+        open_batches: the micro-batches with rows of open minutes, and the last minute of each.
+        open_records: the number of log records in these rows.
+        trailing: the last closed minutes with requests, ascending, each with the micro-batch that
+            closed it.
+        intake: the records read since minutes were last closed.
+    """
+
+    batch: int = -1
+    watermark_us: int | None = None
+    open_batches: Mapping[int, int] = attrs.field(factory=dict)
+    open_records: int = 0
+    trailing: tuple[tuple[int, int], ...] = ()
+    intake: Intake = Intake()
+
+    @property
+    def closed_before(self) -> int:
+        """The first minute that is still open."""
+        return 0 if self.watermark_us is None else self.watermark_us // MINUTE_US
+
+    def to_json(self) -> str:
+        """Serialize to JSON."""
+        return json.dumps(attrs.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> JobState:
+        """Deserialize the result of :meth:`to_json`."""
+        read: dict[str, Any] = json.loads(text)
+        read["open_batches"] = {int(k): last for k, last in read["open_batches"].items()}
+        read["trailing"] = tuple((minute, batch) for minute, batch in read["trailing"])
+        read["intake"] = Intake(**read["intake"])
+        return cls(**read)
+
+
+def watermark(before: int | None, latest: Mapping[int, int], delay_us: int) -> int | None:
+    """Return the watermark after a micro-batch.
+
+    Args:
+        before: the watermark before it.
+        latest: the latest time read from each partition.
+        delay_us: how long minutes stay open for late records.
+    """
+    if not latest:
+        return before
+    reached = min(latest.values()) - delay_us
+    return reached if before is None else max(before, reached)

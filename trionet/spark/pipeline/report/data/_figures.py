@@ -1,0 +1,246 @@
+"""The content of a report, independent of its output format. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Final
+
+import attrs
+
+from ...aggregation._partials import PHASES
+from ._bins import Bins
+from ._time_range import TimeRange
+
+#: The percentiles of a report: their names, and values in thousandths.
+SHARES: Final = {"p50": 500, "p95": 950, "p99": 990, "p99.9": 999}
+
+
+@attrs.frozen
+class Filters:
+    """Which requests to include; an empty filter includes all."""
+
+    apis: Mapping[int, str] = attrs.field(factory=dict)
+    clients: Sequence[str] = ()
+    listeners: Sequence[str] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.apis or self.clients or self.listeners)
+
+
+@attrs.frozen(kw_only=True)
+class Traffic:
+    """Totals of requests; estimates if the log was sampled.
+
+    Attributes:
+        records: the number of log records.
+        requests: the number of requests that they stand for.
+        errors: requests with an error response, or whose connection closed before the response.
+        throttled: requests that were throttled by a quota.
+        request_bytes: the total size of the requests.
+        response_bytes: the total size of their responses.
+        phase_us: the sum of the durations of each phase, in microseconds.
+        max_us: the longest total duration.
+    """
+
+    records: int = 0
+    requests: int = 0
+    errors: int = 0
+    throttled: int = 0
+    request_bytes: int = 0
+    response_bytes: int = 0
+    phase_us: Mapping[str, float] = attrs.field(factory=lambda: dict.fromkeys(PHASES, 0.0))
+    max_us: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return self.request_bytes + self.response_bytes
+
+    @property
+    def error_share(self) -> float:
+        return self.errors / self.requests if self.requests else 0.0
+
+    def mean_us(self, phase: str) -> float:
+        return self.phase_us[phase] / self.requests if self.requests else 0.0
+
+    def __add__(self, other: Traffic) -> Traffic:
+        return Traffic(
+            records=self.records + other.records,
+            requests=self.requests + other.requests,
+            errors=self.errors + other.errors,
+            throttled=self.throttled + other.throttled,
+            request_bytes=self.request_bytes + other.request_bytes,
+            response_bytes=self.response_bytes + other.response_bytes,
+            phase_us={name: self.phase_us[name] + other.phase_us[name] for name in PHASES},
+            max_us=max(self.max_us, other.max_us),
+        )
+
+
+#: The value of each percentile of ``SHARES``, in microseconds; None without requests.
+Percentiles = Mapping[str, float | None]
+
+
+@attrs.frozen
+class Api:
+    """An API: its traffic, and the percentiles of each phase."""
+
+    name: str
+    traffic: Traffic
+    percentiles: Mapping[str, Percentiles]
+
+
+@attrs.frozen
+class Talker:
+    """A client on a listener, with its share of all requests, bytes and time."""
+
+    client_id: str
+    listener: str
+    traffic: Traffic
+    request_share: float
+    byte_share: float
+    time_share: float
+
+
+@attrs.frozen
+class Error:
+    """Requests of an API with an error response, or without a response."""
+
+    api: str
+    end: str
+    error: str
+    requests: int
+
+
+@attrs.frozen
+class Close:
+    """Connections of a listener closed for one reason."""
+
+    listener: str
+    reason: str
+    connections: int
+    requests: int
+    bytes_received: int
+    bytes_sent: int
+    open_mean_us: float
+
+
+@attrs.frozen
+class Quota:
+    """A client that was throttled by quotas."""
+
+    client_id: str
+    principal: str
+    listener: str
+    requests: int
+    throttled: int
+    throttle_us: int
+    throttle_max_us: int
+
+
+@attrs.frozen
+class Anomaly:
+    """A value of a minute that deviates from the hour before it."""
+
+    window: datetime
+    api: str
+    client_id: str
+    listener: str
+    measure: str
+    value: float
+    expected: float
+    score: float
+
+
+@attrs.frozen
+class Intake:
+    """Numbers of log records that are not included in any minute, by cause."""
+
+    late: int = 0
+    malformed: int = 0
+    newer: int = 0
+    ahead: int = 0
+
+    def __bool__(self) -> bool:
+        return any(attrs.astuple(self))
+
+
+@attrs.frozen
+class Heat:
+    """The requests of a bin with a duration between two bounds, in microseconds."""
+
+    bin: int
+    low: float
+    high: float
+    requests: float
+
+
+@attrs.frozen(kw_only=True)
+class Timeline:
+    """Figures over time; lists have a value per bin.
+
+    Attributes:
+        bins: the time intervals.
+        seconds: how much of each bin is covered by results.
+        requests: requests by API, the most frequent first.
+        errors: errors by API and error, the most frequent first.
+        percentiles: percentiles of the total duration of all requests, by name.
+        slowest: the p99 of the total duration, by API in the order of ``requests``.
+        heat: the distribution of the total duration of all requests.
+    """
+
+    bins: Bins
+    seconds: Sequence[float]
+    requests: Mapping[str, Sequence[float]]
+    errors: Mapping[str, Sequence[float]]
+    percentiles: Mapping[str, Sequence[float | None]]
+    slowest: Mapping[str, Sequence[float | None]]
+    heat: Sequence[Heat]
+
+
+@attrs.frozen(kw_only=True)
+class Report:
+    """A complete report.
+
+    Attributes:
+        folder: the folder of the results.
+        requested: the requested time range.
+        filters: the filters.
+        start: the start of the first minute.
+        end: the end of the last minute.
+        windows: the number of minutes with results.
+        clients: the number of pairs of client id and listener.
+        traffic: the totals of all requests.
+        percentiles: the percentiles of all requests, by phase.
+        apis: the APIs, the most frequent first.
+        talkers: the clients with the largest share of requests, bytes or time, descending.
+        errors: the errors, the most frequent first.
+        closes: the closed connections, the most frequent reason first.
+        quotas: the throttled clients, those throttled the longest first.
+        anomalies: the anomalies with the highest scores, descending.
+        anomaly_count: the number of all anomalies.
+        intake: records that are not included in any minute.
+        timeline: figures over time.
+    """
+
+    folder: str
+    requested: TimeRange
+    filters: Filters
+    start: datetime
+    end: datetime
+    windows: int
+    clients: int
+    traffic: Traffic
+    percentiles: Mapping[str, Percentiles]
+    apis: Sequence[Api]
+    talkers: Sequence[Talker]
+    errors: Sequence[Error]
+    closes: Sequence[Close]
+    quotas: Sequence[Quota]
+    anomalies: Sequence[Anomaly]
+    anomaly_count: int
+    intake: Intake
+    timeline: Timeline
+
+    @property
+    def seconds(self) -> float:
+        return (self.end - self.start).total_seconds()

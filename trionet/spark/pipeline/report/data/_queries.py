@@ -1,0 +1,265 @@
+"""Spark queries for a report: aggregates whose size does not grow with the results.
+
+Times are microseconds since the epoch, because PySpark returns timestamps in the time zone of this
+machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from ...aggregation._partials import PHASES
+from ._bins import Bins
+from ._figures import Filters
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+    from ._reading import Results
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND: Final = timedelta(microseconds=1)
+
+#: Anomalies at most; a chart cannot show more.
+ANOMALIES_MAX: Final = 1000
+
+_KEYS: Final = ("api_key", "api", "client_id", "listener")
+_COUNTS: Final = (
+    "records",
+    "requests",
+    "errors",
+    "throttled",
+    "request_bytes",
+    "response_bytes",
+)
+
+Row = Mapping[str, Any]
+
+
+@attrs.frozen
+class Extent:
+    """The start of the first minute, the end of the last, and the number of minutes."""
+
+    start: datetime
+    end: datetime
+    windows: int
+
+
+@attrs.frozen(kw_only=True)
+class QueryResults:
+    """The results of all queries.
+
+    Attributes:
+        extent: the minutes with results.
+        bins: the bins of the timeline.
+        traffic: sums by bin and API.
+        clients: the number of pairs of client id and listener.
+        cells: histogram cells as an Arrow table: ``bin``, ``api_key``, ``cell``, ``requests``.
+        talkers: sums of the clients with the largest share of requests, bytes or time.
+        errors: sums by bin, API and error.
+        closes: sums by listener and reason.
+        quotas: sums of the clients that were throttled the longest.
+        anomalies: the anomalies with the highest scores.
+        anomaly_count: the number of all anomalies.
+        intake: a row of records that are not included in any window.
+    """
+
+    extent: Extent
+    bins: Bins
+    traffic: Sequence[Row]
+    clients: int
+    cells: Any
+    talkers: Sequence[Row]
+    errors: Sequence[Row]
+    closes: Sequence[Row]
+    quotas: Sequence[Row]
+    anomalies: Sequence[Row]
+    anomaly_count: int
+    intake: Row
+
+
+def extent_of(results: Results) -> Extent | None:
+    """Return the minutes with results; None if there are none."""
+    from pyspark.sql import functions as f
+
+    windows = results.table("windows", ("records",))
+    if windows is None:
+        return None
+    [row] = windows.agg(
+        f.min("at").alias("first"), f.max("at").alias("last"), f.count_distinct("at").alias("count")
+    ).collect()
+    if not row["count"]:
+        return None
+    start, last = (EPOCH + row[name] * MICROSECOND for name in ("first", "last"))
+    return Extent(start, last + timedelta(minutes=1), row["count"])
+
+
+class Queries:
+    """The queries for one report.
+
+    Args:
+        results: the result tables.
+        filters: which requests to include.
+        bins: the bins of the timeline.
+    """
+
+    def __init__(self, results: Results, filters: Filters, bins: Bins) -> None:
+        self._results = results
+        self._filters = filters
+        self._bins = bins
+
+    def traffic(self) -> Sequence[Row]:
+        from pyspark.sql import functions as f
+
+        times = [f"{phase}_mean_us" for phase in PHASES]
+        found = self._rows("requests", _KEYS, (*_COUNTS, *times, "total_max_us"))
+        if found is None:
+            return []
+        return _collected(
+            found.groupBy(self._bin().alias("bin"), "api_key", "api").agg(
+                *_sums(_COUNTS),
+                *(
+                    f.sum(f.col(f"{phase}_mean_us") * f.col("requests")).alias(f"{phase}_us")
+                    for phase in PHASES
+                ),
+                f.max("total_max_us").alias("max_us"),
+            )
+        )
+
+    def clients(self) -> int:
+        found = self._rows("requests", _KEYS, ())
+        return 0 if found is None else found.select("client_id", "listener").distinct().count()
+
+    def cells(self) -> Any:
+        from pyspark.sql import functions as f
+
+        found = self._rows("requests", _KEYS, ("cells", "counts"))
+        if found is None:
+            return None
+        pair = f.explode(f.arrays_zip("cells", "counts")).alias("pair")
+        each = found.select(self._bin().alias("bin"), "api_key", pair)
+        return (
+            each.groupBy("bin", "api_key", f.col("pair.cells").alias("cell"))
+            .agg(f.sum("pair.counts").alias("requests"))
+            .toArrow()
+        )
+
+    def talkers(self, top: int, whole: Mapping[str, float]) -> Sequence[Row]:
+        """Return the clients with the largest share of requests, bytes or time.
+
+        Args:
+            top: the number of clients.
+            whole: the totals of ``requests``, ``bytes`` and ``time``, in microseconds.
+        """
+        from pyspark.sql import functions as f
+
+        found = self._rows("requests", _KEYS, (*_COUNTS, "total_mean_us", "total_max_us"))
+        if found is None:
+            return []
+        time = f.sum(f.col("total_mean_us") * f.col("requests"))
+        sums = found.groupBy("client_id", "listener").agg(
+            *_sums(_COUNTS), time.alias("total_us"), f.max("total_max_us").alias("max_us")
+        )
+        parts = {
+            "requests": f.col("requests"),
+            "bytes": f.col("request_bytes") + f.col("response_bytes"),
+            "time": f.col("total_us"),
+        }
+        shares = [part / f.lit(whole[name] or 1.0) for name, part in parts.items()]
+        order: list[Column | str] = [f.greatest(*shares).desc(), "client_id", "listener"]
+        return _collected(sums.orderBy(*order).limit(top))
+
+    def errors(self) -> Sequence[Row]:
+        keys = ("end", "error")
+        found = self._rows("errors", _KEYS, (*keys, "error_code", "requests"))
+        if found is None:
+            return []
+        return _collected(
+            found.where(_IS_ERROR)
+            .groupBy(self._bin().alias("bin"), "api", *keys)
+            .agg(*_sums(["requests"]))
+        )
+
+    def closes(self) -> Sequence[Row]:
+        from pyspark.sql import functions as f
+
+        counts = ("connections", "requests", "bytes_received", "bytes_sent")
+        found = self._rows("closes", ("client_id", "listener"), ("reason", *counts, "open_mean_us"))
+        if found is None:
+            return []
+        open_us = f.sum(f.col("open_mean_us") * f.col("connections")).alias("open_us")
+        return _collected(found.groupBy("listener", "reason").agg(*_sums(counts), open_us))
+
+    def quotas(self, top: int) -> Sequence[Row]:
+        from pyspark.sql import functions as f
+
+        keys, counts = (
+            ("client_id", "principal", "listener"),
+            ("requests", "throttled", "throttle_us"),
+        )
+        found = self._rows("quotas", keys, (*counts, "throttle_max_us"))
+        if found is None:
+            return []
+        sums = found.groupBy(*keys).agg(
+            *_sums(counts), f.max("throttle_max_us").alias("throttle_max_us")
+        )
+        return _collected(sums.orderBy(f.col("throttle_us").desc(), *keys).limit(top))
+
+    def anomalies(self) -> tuple[Sequence[Row], int]:
+        """Return the anomalies with the highest scores, and the number of all."""
+        from pyspark.sql import functions as f
+
+        found = self._rows("anomalies", _KEYS, ("measure", "value", "expected", "score"))
+        if found is None:
+            return [], 0
+        order: list[Column | str] = [f.abs("score").desc(), "at", *_KEYS, "measure"]
+        rows = _collected(found.orderBy(*order).limit(ANOMALIES_MAX))
+        return rows, len(rows) if len(rows) < ANOMALIES_MAX else found.count()
+
+    def intake(self) -> Row:
+        counts = ("late", "malformed", "newer", "ahead")
+        found = self._results.table("intake", counts)
+        if found is None:
+            return dict.fromkeys(counts, 0)
+        [row] = _collected(found.agg(*_sums(counts)))
+        return {name: row[name] or 0 for name in counts}
+
+    def _rows(self, table: str, keys: Sequence[str], columns: Sequence[str]) -> DataFrame | None:
+        """Select the rows of a table that pass the filters for which the table has columns."""
+        from pyspark.sql import functions as f
+
+        found = self._results.table(table, list(dict.fromkeys((*keys, *columns))))
+        filters = {
+            "api_key": list(self._filters.apis),
+            "client_id": list(self._filters.clients),
+            "listener": list(self._filters.listeners),
+        }
+        for name, values in filters.items():
+            if found is not None and values and name in keys:
+                found = found.where(f.col(name).isin(values))
+        return found
+
+    def _bin(self) -> Column:
+        from pyspark.sql import functions as f
+
+        start = (self._bins.start - EPOCH) // MICROSECOND
+        return f.floor((f.col("at") - f.lit(start)) / f.lit(self._bins.seconds * 1_000_000)).cast(
+            "int"
+        )
+
+
+_IS_ERROR: Final = "error_code != 0 OR end IN ('closed', 'gone')"
+
+
+def _sums(names: Sequence[str]) -> list[Column]:
+    from pyspark.sql import functions as f
+
+    return [f.sum(name).alias(name) for name in names]
+
+
+def _collected(found: DataFrame) -> Sequence[Row]:
+    return [row.asDict() for row in found.collect()]

@@ -1,0 +1,78 @@
+"""The time range of a report: parses and formats times. Pure.
+
+Times without a time zone are in UTC, as the results are.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+
+import attrs
+
+from .....errors import ConfigError
+
+_UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_RELATIVE: Final = re.compile(r"-(?P<count>\d+)(?P<unit>[smhdw])")
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+
+_FORMS: Final = (
+    "give a day (2026-03-01), a time in UTC (2026-03-01T12:30), a time with its zone"
+    " (2026-03-01T12:30+01:00), or how long ago (-30s, -90m, -1h, -2d, -1w)"
+)
+
+
+@attrs.frozen
+class TimeRange:
+    """The times from ``start``, inclusive, to ``end``, exclusive; None is unbounded."""
+
+    start: datetime | None = None
+    end: datetime | None = None
+
+    def __str__(self) -> str:
+        start = "the beginning" if self.start is None else format_time(self.start)
+        end = "the end" if self.end is None else format_time(self.end)
+        return f"from {start} to {end}"
+
+
+def time_range(start: str | None, end: str | None, now: datetime) -> TimeRange:
+    """Parse a time range.
+
+    Args:
+        start: the start; for a day, its beginning.
+        end: the end, exclusive; for a day, its end.
+        now: the reference of relative times; with a time zone.
+
+    Raises:
+        ConfigError: a text is not a time, or the range ends before it starts.
+    """
+    parsed = TimeRange(
+        None if start is None else _time("--from", start, now, is_end=False),
+        None if end is None else _time("--to", end, now, is_end=True),
+    )
+    if parsed.start is not None and parsed.end is not None and parsed.start >= parsed.end:
+        raise ConfigError(
+            f"--from {start} --to {end}: the range is empty: {format_time(parsed.start)} is not"
+            f" before {format_time(parsed.end)}"
+        )
+    return parsed
+
+
+def _time(option: str, text: str, now: datetime, *, is_end: bool) -> datetime:
+    try:
+        if ago := _RELATIVE.fullmatch(text):
+            return now - timedelta(**{_UNITS[ago["unit"]]: int(ago["count"])})
+        if _DAY.fullmatch(text):
+            day = date.fromisoformat(text) + timedelta(days=is_end)
+            return datetime(day.year, day.month, day.day, tzinfo=UTC)
+        time = datetime.fromisoformat(text)
+        return (time if time.tzinfo else time.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise ConfigError(f"{option} {text!r}: {_FORMS}") from None
+
+
+def format_time(time: datetime) -> str:
+    """Format a time in UTC, with seconds only if they are not zero."""
+    time = time.astimezone(UTC)
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC" if time.second else "%Y-%m-%d %H:%M UTC")

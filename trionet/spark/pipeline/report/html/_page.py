@@ -1,0 +1,155 @@
+"""A report as a self-contained HTML page, without scripts or external resources. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import groupby
+from typing import Final
+from xml.etree.ElementTree import Element
+
+from ....._util._printable import printable
+from ..data._figures import Anomaly, Report
+from ..data._time_range import format_time
+from ..text._quantities import count, duration, rate
+from ..text._sections import PARTS, Section, measure, overview, sections
+from ._bars import Bar, stacked_bars
+from ._charts import SERIES_MAX, Mark, Series, heatmap, lines, stacked_columns
+from ._markup import append, node
+from ._markup import page as text_of
+from ._style import STYLE
+
+#: APIs with a bar of their phases, at most.
+BARS_MAX: Final = 20
+#: Anomalies in the tooltip of a mark, at most.
+_TOOLTIP_MAX: Final = 5
+_OTHERS: Final = "others"
+
+
+def page(report: Report, top: int, made_at: datetime) -> str:
+    """Render a report as HTML.
+
+    Args:
+        report: the report.
+        top: rows per table at most.
+        made_at: the current time, shown at the end of the page.
+    """
+    title = "Broker requests"
+    head = node(
+        "head",
+        node("meta", charset="utf-8"),
+        node("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        # Defence in depth: even injected markup could not load or run anything.
+        node(
+            "meta",
+            **{"http-equiv": "Content-Security-Policy"},
+            content="default-src 'none'; style-src 'unsafe-inline'",
+        ),
+        node("title", title),
+        node("style", STYLE),
+    )
+    body = node("body", node("h1", title), *_figures(report))
+    for section in sections(report, top):
+        append(body, *_table(section))
+    append(body, node("p", f"Written by trionet pipeline report at {format_time(made_at)}."))
+    return text_of(node("html", head, body, lang="en"))
+
+
+def _figures(report: Report) -> Iterator[Element]:
+    rows = [node("tr", node("th", name), node("td", text)) for name, text in overview(report)]
+    yield node("div", node("table", *rows), class_="wide")
+    line, marks = report.timeline, _marks(report)
+    rates = {
+        name: [value / seconds for value, seconds in zip(values, line.seconds, strict=True)]
+        for name, values in line.requests.items()
+    }
+    yield node("h2", "Over time")
+    yield lines("Requests per second by API", line.bins, _series(rates), rate, marks=marks)
+    percentiles = [Series(name, values) for name, values in line.percentiles.items()]
+    yield lines(
+        "Total time of all requests",
+        line.bins,
+        percentiles,
+        duration,
+        is_logarithmic=True,
+        marks=marks,
+    )
+    slowest = _first_series(line.slowest)
+    yield lines(
+        "p99 of total time by API", line.bins, slowest, duration, is_logarithmic=True, marks=marks
+    )
+    yield heatmap("Distribution of total time", line.bins, line.heat, duration, marks=marks)
+    if line.errors:
+        yield stacked_columns("Errors", line.bins, _series(line.errors), count, marks=marks)
+    if marks:
+        text = (
+            "anomalies: values that deviate from the hour before,"
+            f" {count(report.anomaly_count)} in all"
+        )
+        legend = node("li", node("span", class_="key alarm"), text)
+        yield node("ul", legend, class_="legend")
+    bars = [
+        Bar(printable(api.name), [api.traffic.mean_us(part) for part in PARTS])
+        for api in report.apis[:BARS_MAX]
+    ]
+    yield node("h2", "Phases")
+    yield stacked_bars("Where the time goes, on average", bars, list(PARTS.values()), duration)
+
+
+def _series(values: Mapping[str, Sequence[float]]) -> Sequence[Series]:
+    """Return at most as many series as a chart has colours; the rest is added up to "others"."""
+    series = list(_first_series(values))
+    if rest := list(values)[len(series) :]:
+        series.append(
+            Series(_OTHERS, [sum(each) for each in zip(*map(values.get, rest), strict=True)])
+        )
+    return series
+
+
+def _first_series(values: Mapping[str, Sequence[float | None]]) -> Sequence[Series]:
+    """Return as many series as a chart has colours, leaving one for "others" if needed."""
+    names = list(values)
+    names = names if len(names) <= SERIES_MAX else names[: SERIES_MAX - 1]
+    return [Series(printable(name), values[name]) for name in names]
+
+
+def _marks(report: Report) -> Sequence[Mark]:
+    """Return a mark for each bin with anomalies, at the time of the first."""
+    bins = report.timeline.bins
+    in_order = sorted(report.anomalies, key=lambda each: (each.window, -abs(each.score)))
+    by_bin = groupby(in_order, key=lambda each: int(bins.place(each.window)))
+    return [_mark(list(each)) for _, each in by_bin]
+
+
+def _mark(anomalies: Sequence[Anomaly]) -> Mark:
+    text = "; ".join(map(_text, anomalies[:_TOOLTIP_MAX]))
+    more = f"; and {len(anomalies) - _TOOLTIP_MAX} more" if len(anomalies) > _TOOLTIP_MAX else ""
+    return Mark(anomalies[0].window, text + more)
+
+
+def _text(anomaly: Anomaly) -> str:
+    what, written = measure(anomaly.measure)
+    value, expected = written(anomaly.value), written(anomaly.expected)
+    series = f"{printable(anomaly.api)} of {printable(anomaly.client_id) or '(none)'}"
+    return f"{series}: {what} {value}, expected {expected}"
+
+
+def _table(section: Section) -> Iterator[Element]:
+    yield node("h2", section.title)
+    if not section.rows:
+        yield node("p", section.placeholder)
+        return
+    classes = ["number" if heading.endswith(">") else "" for heading in section.headings]
+    head = _row("th", [heading.removesuffix(">") for heading in section.headings], classes)
+    rows = [_row("td", row, classes) for row in section.rows]
+    yield node("div", node("table", node("thead", head), node("tbody", *rows)), class_="wide")
+    if section.note:
+        yield node("p", section.note)
+
+
+def _row(tag: str, texts: Sequence[str], classes: Sequence[str]) -> Element:
+    cells = [
+        node(tag, text, **({"class_": name} if name else {}))
+        for text, name in zip(texts, classes, strict=True)
+    ]
+    return node("tr", *cells)

@@ -1,0 +1,114 @@
+"""Stores the state of the job beside Spark's checkpoint, on any file system of Hadoop."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from pyspark.sql import SparkSession
+
+from ..aggregation._watermarks import JobState
+
+_OPEN: Final = "trionet/open"
+_STATES: Final = "trionet/remembered"
+
+
+class Storage:
+    """Reads and writes small files through Hadoop's file systems, with Spark's configuration.
+
+    Args:
+        spark: the session.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        # Attributes of the gateway are Java packages, without Python types.
+        self._jvm: Any = spark.sparkContext._jvm  # noqa: SLF001 -- no public access
+        self._settings: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+
+    def names(self, folder: str) -> list[str]:
+        """List the names in a folder; empty if the folder does not exist."""
+        system, path = self._at(folder)
+        if not system.exists(path):
+            return []
+        return sorted(each.getPath().getName() for each in system.listStatus(path))
+
+    def delete(self, folder: str) -> None:
+        """Delete a folder with its contents, if it exists."""
+        system, path = self._at(folder)
+        system.delete(path, True)
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file, replacing an existing one."""
+        system, path = self._at(name)
+        out = system.create(path, True)
+        try:
+            out.write(bytearray(text.encode()))
+        finally:
+            out.close()
+
+    def text(self, name: str) -> str:
+        """Read a file; empty if the file does not exist."""
+        system, path = self._at(name)
+        if not system.exists(path):
+            return ""
+        source = system.open(path)
+        try:
+            return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(source)).decode()
+        finally:
+            source.close()
+
+    def _at(self, name: str) -> tuple[Any, Any]:
+        path = self._jvm.org.apache.hadoop.fs.Path(name)
+        return path.getFileSystem(self._settings), path
+
+
+class StateStore:
+    """The state of the job beside its checkpoint: rows of open minutes, and a file per micro-batch.
+
+    A micro-batch is repeated until Spark has recorded its completion. So nothing that it starts
+    from is deleted before the next one; and what it writes has its number in the name, replacing
+    what an earlier attempt has written.
+
+    Args:
+        storage: the file system.
+        checkpoint: the checkpoint folder of the query.
+    """
+
+    def __init__(self, storage: Storage, checkpoint: str) -> None:
+        self._storage = storage
+        self._checkpoint = checkpoint.rstrip("/")
+
+    def open_folder(self, batch: int) -> str:
+        """Return the folder for the rows of sums of a micro-batch."""
+        return f"{self._checkpoint}/{_OPEN}/batch={batch}"
+
+    def load_before(self, batch: int) -> JobState:
+        """Load the state saved after the previous micro-batch."""
+        known = [number for number in self._numbers() if number < batch]
+        if not known:
+            return JobState()
+        return JobState.from_json(self._storage.text(self._file(max(known))))
+
+    def save(self, after: JobState) -> None:
+        """Save the state after a micro-batch."""
+        self._storage.write(self._file(after.batch), after.to_json())
+
+    def prune(self, before: JobState) -> None:
+        """Delete files that are no longer needed.
+
+        Args:
+            before: the state from which the current micro-batch starts.
+        """
+        for number in self._numbers():
+            if number < before.batch:
+                self._storage.delete(self._file(number))
+        for name in self._storage.names(f"{self._checkpoint}/{_OPEN}"):
+            number = int(name.partition("=")[2] or -1)
+            if number <= before.batch and number not in before.open_batches:
+                self._storage.delete(self.open_folder(number))
+
+    def _numbers(self) -> list[int]:
+        names = self._storage.names(f"{self._checkpoint}/{_STATES}")
+        return [int(stem) for name in names if (stem := name.removesuffix(".json")).isdecimal()]
+
+    def _file(self, batch: int) -> str:
+        return f"{self._checkpoint}/{_STATES}/{batch}.json"

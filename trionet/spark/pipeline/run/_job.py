@@ -1,0 +1,197 @@
+"""Runs the pipeline: opens a session, starts the streaming query, and reports its progress."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+from pyspark.errors import PySparkException
+
+from trionet.errors import TrionetError
+
+from ..._data_source import TrionetDataSource
+from ...source._lag import lag
+from ..aggregation._watermarks import Intake
+from ..results._closing import Outputs
+from ..results._ownership import claim
+from ..results._storage import StateStore, Storage
+from ._batches import BatchProcessor, BatchResult
+from ._session import check_master, open_session
+from ._settings import JobSettings
+from ._topics import prepare_topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.listener import StreamingQueryProgress
+    from pyspark.sql.streaming.query import StreamingQuery
+
+#: How often to check for completed micro-batches and for a request to stop.
+CHECK_SECONDS: Final = 1
+
+#: The duration that Spark reports only for triggers with a micro-batch.
+_ADDED: Final = "addBatch"
+
+_SPARK: Final = {
+    # Folding works on whole Arrow batches: with ten thousand records each it is half as fast.
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    "spark.sql.streaming.stopTimeout": "30s",
+}
+
+
+class Stop:
+    """A request to stop, by Ctrl-C or SIGTERM."""
+
+    def __init__(self) -> None:
+        self.is_requested = False
+
+    def listen(self) -> None:
+        """Install the signal handlers; again after Spark has started, which installs its own."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._request)
+
+    def _request(self, _number: int, _frame: FrameType | None) -> None:
+        self.is_requested = True
+
+
+@attrs.frozen
+class BatchDone:
+    """Reported when Spark's checkpoint has recorded the completion of a micro-batch.
+
+    Attributes:
+        result: its result.
+        lag: the number of unread records in the topic.
+    """
+
+    result: BatchResult
+    lag: int
+
+
+@attrs.frozen
+class JobDone:
+    """Reported at the end of a job.
+
+    Attributes:
+        intake: the records read in this run.
+        windows: the number of minutes closed in this run.
+        open_records: the number of records in minutes that are still open.
+        is_stopped: whether it ended by a request to stop.
+    """
+
+    intake: Intake
+    windows: int
+    open_records: int
+    is_stopped: bool
+
+
+Event = BatchDone | JobDone | str
+
+
+class JobError(TrionetError):
+    """The streaming query has failed."""
+
+
+def run_job(settings: JobSettings, report: Callable[[Event], None]) -> None:
+    """Run a job until it has read everything, or is requested to stop.
+
+    Args:
+        settings: the settings of the job.
+        report: called with each event, in this thread.
+
+    Raises:
+        ConfigError: the master is invalid, the request log does not exist, or the folder has
+            results of another checkpoint.
+        SparkError: Spark could not be started.
+        JobError: the query has failed.
+        TrionetError: the cluster could not be queried.
+    """
+    check_master(settings.master)
+    stop = Stop()
+    stop.listen()
+    if not trio.run(prepare_topics, settings, lambda: stop.is_requested, report):
+        report(JobDone(Intake(), 0, 0, is_stopped=True))
+        return
+    with open_session("trionet pipeline", settings.master, {**_SPARK, **settings.spark}) as spark:
+        spark.dataSource.register(TrionetDataSource)
+        stop.listen()
+        outputs = Outputs(settings.folder, settings.checkpoint, settings.sink())
+        storage = Storage(spark)
+        claim(storage, outputs)
+        batches = BatchProcessor(outputs, settings.delay_us)
+        query = start(spark, settings, batches)
+        reporter = _Reporter(batches, report)
+        try:
+            while not stop.is_requested and not query.awaitTermination(CHECK_SECONDS):
+                reporter.report_done(query)
+        except PySparkException as error:
+            raise JobError(reason(error)) from error
+        finally:
+            query.stop()
+        reporter.report_done(query)
+        last = StateStore(storage, settings.checkpoint).load_before(sys.maxsize)
+        report(reporter.end(last.open_records, is_stopped=stop.is_requested))
+
+
+def start(spark: SparkSession, settings: JobSettings, batches: BatchProcessor) -> StreamingQuery:
+    """Start the streaming query."""
+    # current_timestamp() of a micro-batch is kept in the checkpoint: the same if it is repeated.
+    records = (
+        spark.readStream.format("trionet")
+        .options(**settings.source())
+        .load()
+        .selectExpr("value", "partition", "current_timestamp() as read_at")
+    )
+    writer = records.writeStream.foreachBatch(batches).option(
+        "checkpointLocation", settings.checkpoint
+    )
+    if settings.available_now:
+        return writer.trigger(availableNow=True).start()
+    interval = f"{round(settings.interval_seconds * 1000)} milliseconds"
+    return writer.trigger(processingTime=interval).start()
+
+
+class _Reporter:
+    """Reports micro-batches once Spark's checkpoint has recorded their completion."""
+
+    def __init__(self, batches: BatchProcessor, report: Callable[[Event], None]) -> None:
+        self._batches = batches
+        self._report = report
+        self._intake = Intake()
+        self._windows = 0
+
+    def report_done(self, query: StreamingQuery) -> None:
+        progress = query.lastProgress
+        if progress is None:
+            return
+        waiting = sum(each.total_offsets_behind_latest for each in lag(progress))
+        last = last_completed(progress)
+        for number in sorted(self._batches.results):
+            if number <= last:
+                result = self._batches.results.pop(number)
+                self._intake += result.intake
+                self._windows += len(result.windows)
+                self._report(BatchDone(result, waiting))
+
+    def end(self, open_records: int, *, is_stopped: bool) -> JobDone:
+        return JobDone(self._intake, self._windows, open_records, is_stopped)
+
+
+def last_completed(progress: StreamingQueryProgress) -> int:
+    """Return the number of the last micro-batch whose completion Spark has recorded.
+
+    A trigger without new records reports the number of the next micro-batch.
+    """
+    return progress.batchId if _ADDED in progress.durationMs else progress.batchId - 1
+
+
+def reason(error: PySparkException) -> str:
+    """Extract the cause of a failed query, in one line, from Spark's plans and Python stacks."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    ours = [line for line in lines if line.startswith("trionet.") and ": " in line]
+    if ours:
+        return ours[-1].partition(": ")[2]
+    return next((line for line in lines if line), type(error).__name__)

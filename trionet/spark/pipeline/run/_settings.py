@@ -1,0 +1,121 @@
+"""The settings of a job, and their distribution to its clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+
+from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
+from trionet.errors import ConfigError
+
+#: Records per task at most; more are divided among several tasks.
+RECORDS_PER_TASK_MAX: Final = 1_000_000
+
+#: Characters that Hadoop interprets as a pattern in paths to read, but not in paths to write.
+_PATTERNS: Final = frozenset("*?[]{}")
+
+_KAFKA: Final = "kafka."
+_SPARK: Final = "spark."
+
+
+@attrs.frozen(kw_only=True)
+class JobSettings:
+    """The settings of a job.
+
+    Attributes:
+        bootstrap_servers: initial brokers, as comma-separated ``host:port``.
+        topic: the topic of the request log.
+        results_topic: the topic to which results are written.
+        folder: the folder to which results are written as Parquet.
+        checkpoint: the folder for the progress of the job.
+        master: the Spark master.
+        delay_seconds: how long a minute stays open for late records.
+        interval_seconds: the time between micro-batches.
+        max_records: records per micro-batch at most; None for no limit.
+        available_now: read the available records and stop.
+        allow_data_loss: continue if records were deleted before they were read.
+        client: settings of the clients, by Kafka's keys.
+        spark: settings of Spark.
+    """
+
+    bootstrap_servers: str
+    topic: str
+    results_topic: str
+    folder: str
+    checkpoint: str
+    master: str
+    delay_seconds: float
+    interval_seconds: float
+    max_records: int | None
+    available_now: bool
+    allow_data_loss: bool
+    client: Mapping[str, str] = attrs.field(factory=dict)
+    spark: Mapping[str, str] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        if self.topic == self.results_topic:
+            raise ConfigError(
+                f"cannot write results to {self.topic}, which is the topic to read; give another"
+                " --results-topic"
+            )
+        for path in (self.folder, self.checkpoint):
+            if set(path) & _PATTERNS:
+                raise ConfigError(
+                    f"{path}: Spark interprets {' '.join(sorted(_PATTERNS))} in a path as a"
+                    " pattern; give a folder without them"
+                )
+        for key in self.client:
+            if not any(keys.has(key) for keys in (CONSUMER_KEYS, PRODUCER_KEYS)):
+                CONSUMER_KEYS.row(key)
+
+    @property
+    def delay_us(self) -> int:
+        """The delay in microseconds."""
+        return round(self.delay_seconds * 1_000_000)
+
+    def source(self) -> dict[str, str]:
+        """Return the options of the source."""
+        options = {
+            **self._of(CONSUMER_KEYS),
+            "subscribe": self.topic,
+            "startingOffsets": "earliest",
+            "maxRecordsPerPartition": str(RECORDS_PER_TASK_MAX),
+            "failOnDataLoss": str(not self.allow_data_loss).lower(),
+        }
+        if self.max_records is not None:
+            options["maxOffsetsPerTrigger"] = str(self.max_records)
+        return options
+
+    def sink(self) -> dict[str, str]:
+        """Return the options of the sink."""
+        return {**self._of(PRODUCER_KEYS), "topic": self.results_topic}
+
+    def admin(self) -> dict[str, str]:
+        """Return the settings of the admin client."""
+        return {key: text for key, text in self.client.items() if ADMIN_KEYS.has(key)}
+
+    def _of(self, keys: ClientKeys) -> dict[str, str]:
+        of_client = {k: text for k, text in self.client.items() if keys.has(k)}
+        servers = {"bootstrap.servers": self.bootstrap_servers}
+        return {f"{_KAFKA}{key}": text for key, text in {**of_client, **servers}.items()}
+
+
+def split(given: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Split settings into those of the clients, without ``kafka.``, and those of Spark.
+
+    Raises:
+        ConfigError: a key has neither prefix, or has an option of its own.
+    """
+    client, spark = {}, {}
+    for key, text in given.items():
+        if key.startswith(_SPARK):
+            spark[key] = text
+        elif key == f"{_KAFKA}bootstrap.servers":
+            raise ConfigError(f"{key}: use --bootstrap-server instead")
+        elif key.startswith(_KAFKA):
+            client[key.removeprefix(_KAFKA)] = text
+        else:
+            raise ConfigError(f"{key}: settings must start with {_KAFKA} or {_SPARK}")
+    return client, spark

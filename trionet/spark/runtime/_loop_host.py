@@ -1,0 +1,181 @@
+"""The trio loop of a Spark Python process, in a thread of its own, and the clients kept open in it.
+
+Spark calls plain functions, and a generator cannot be suspended inside ``trio.run``. So the loop
+has its own thread, which lives as long as the process; clients and their connections are reused
+from one Spark task to the next (the connector: InternalKafkaConsumerPool).
+
+Importing this module starts nothing: Spark forks its workers, and threads do not survive a fork.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final, Generic, TypeVar, TypeVarTuple, cast
+
+import trio
+
+from ..._util._single_error import raise_single_error
+
+logger = logging.getLogger("trionet.spark")
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+#: A resource idle for this long is closed (the connector: spark.kafka.consumer.cache.timeout).
+IDLE_SECONDS: Final = 300.0
+
+_host: LoopHost | None = None
+_host_lock: Final = threading.Lock()
+
+
+def host() -> LoopHost:
+    """Return the loop of this process, starting it if needed, also after a fork."""
+    global _host  # noqa: PLW0603 -- one per process
+    with _host_lock:
+        if _host is None or not _host.is_alive:
+            _host = LoopHost()
+        return _host
+
+
+class LoopHost:
+    """A trio loop in a daemon thread; :func:`host` returns the one of this process."""
+
+    def __init__(self) -> None:
+        self._started = threading.Event()
+        self._resources: dict[Hashable, _Resource[Any]] = {}
+        self._thread = threading.Thread(target=self._run, name="trionet", daemon=True)
+        self._thread.start()
+        self._started.wait()
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the loop runs; False in a process forked from the one that started it."""
+        return self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            trio.run(self._main)
+        finally:
+            self._started.set()
+
+    async def _main(self) -> None:
+        with raise_single_error():
+            async with trio.open_nursery() as self._nursery:
+                self._opening = trio.Lock()
+                self._token = trio.lowlevel.current_trio_token()
+                self._started.set()
+                await trio.sleep_forever()
+
+    def call(self, afn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+        """Run an async function in the loop and return its result; blocks the calling thread.
+
+        Args:
+            afn: the function; calls from several threads run concurrently.
+            args: its arguments.
+
+        Raises:
+            trio.RunFinishedError: the loop was closed.
+            Exception: the error of the function.
+        """
+        return trio.from_thread.run(afn, *args, trio_token=self._token)
+
+    def close(self) -> None:
+        """Close all resources and end the loop; :func:`host` then starts another one."""
+        if self.is_alive:
+            self._token.run_sync_soon(self._nursery.cancel_scope.cancel)
+        self._thread.join()
+
+    # Called in the loop's thread.
+
+    def start_soon(self, afn: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> None:
+        """Start a background task.
+
+        Args:
+            afn: the function; it must not raise, which would end the loop.
+            args: its arguments.
+        """
+        self._nursery.start_soon(afn, *args)
+
+    @asynccontextmanager
+    async def lease(
+        self, key: Hashable, opens: Callable[[], AbstractAsyncContextManager[T]]
+    ) -> AsyncIterator[T]:
+        """Lease the shared resource with this key, such as a client, opening it if needed.
+
+        Args:
+            key: identifies the resource: everything that it was opened with.
+            opens: opens the resource. It is closed after ``IDLE_SECONDS`` without a lease.
+
+        Raises:
+            Exception: the error of ``opens``.
+
+        Cancellation: a resource that was opened meanwhile stays open for the next lease.
+        """
+        resource: _Resource[T]
+        async with self._opening:
+            if key not in self._resources:
+                resource = _Resource()
+                await self._nursery.start(self._keep, key, resource, opens)
+            resource = self._resources[key]
+            resource.users += 1
+        try:
+            yield cast(T, resource.value)
+        finally:
+            resource.users -= 1
+            resource.changed.unpark_all()
+
+    def drop(self, key: Hashable) -> None:
+        """Close a resource when its current leases end; the next lease opens another."""
+        resource = self._resources.pop(key, None)
+        if resource is not None:
+            resource.is_dropped = True
+            resource.changed.unpark_all()
+
+    async def _keep(  # noqa: ASYNC910 -- a task; its error is logged
+        self,
+        key: Hashable,
+        resource: _Resource[T],
+        opens: Callable[[], AbstractAsyncContextManager[T]],
+        *,
+        task_status: trio.TaskStatus[None],
+    ) -> None:
+        is_open = False
+        try:
+            async with opens() as resource.value:
+                self._resources[key] = resource
+                is_open = True
+                task_status.started()
+                await resource.until_unused()
+                self._forget(key, resource)
+        except Exception:  # boundary: one resource fails, not the loop
+            self._forget(key, resource)
+            if not is_open:
+                raise
+            logger.exception("a shared client has failed; the next task opens another one")
+
+    def _forget(self, key: Hashable, resource: _Resource[Any]) -> None:
+        if self._resources.get(key) is resource:
+            del self._resources[key]
+
+
+class _Resource(Generic[T]):
+    """A shared resource that is kept open, and how many leases it has."""
+
+    def __init__(self) -> None:
+        self.value: T | None = None
+        self.users = 0
+        self.is_dropped = False
+        self.changed = trio.lowlevel.ParkingLot()
+
+    async def until_unused(self) -> None:
+        """Wait until it has no leases and was dropped, or has been idle for ``IDLE_SECONDS``."""
+        await trio.lowlevel.checkpoint()
+        while self.users or not self.is_dropped:
+            seconds = float("inf") if self.users else IDLE_SECONDS
+            with trio.move_on_after(seconds) as scope:
+                await self.changed.park()
+            if scope.cancelled_caught and not self.users:
+                return

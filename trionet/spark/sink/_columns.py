@@ -1,0 +1,237 @@
+"""Converts the Arrow batches of a sink into columns for the producer. Imports pyarrow and numpy.
+
+Nothing is done row by row: each column is converted to a list in one call, or in one per topic and
+partition. Keys are hashed here, too, all at once: when the producer has to find the partition of
+each record, everything takes several times as long.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from ...protocol.records._types import Headers
+from ..offsets._errors import NullTopicError, SinkColumnsError
+from ._key_partitions import partitions_of
+
+if TYPE_CHECKING:
+    Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+#: pa.RecordBatch and pa.Array; pyarrow has no type hints.
+Batch: TypeAlias = Any
+Column: TypeAlias = Any
+
+#: Rows per partition from which they are grouped by the partition of their key: handing one group
+#: to the producer costs as much as some twenty records.
+ROWS_OF_PARTITION_MIN: Final = 32
+
+HEADERS_TYPE: Final = "array<struct<key:string,value:binary>>"
+#: The types that each column may have; other columns are ignored.
+_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
+    "topic": ("string",),
+    "key": ("string", "binary"),
+    "value": ("string", "binary"),
+    "headers": (HEADERS_TYPE,),
+    "partition": ("int",),
+}
+
+
+@attrs.frozen
+class Rows:
+    """Rows of one topic, in order: the arguments of :meth:`.Producer.enqueue_batch`.
+
+    Attributes:
+        topic: the topic of the rows.
+        partition: the partition, or None to choose it by the key, or by load for null keys.
+        values: the values; None is a null value.
+        keys: the keys; None for the whole column if all are null.
+        headers: names and values per row; None for the whole column if no row has any.
+    """
+
+    topic: str
+    partition: int | None
+    values: list[bytes | None]
+    keys: list[bytes | None] | None
+    headers: list[Headers] | None
+
+
+def check_columns(types: Mapping[str, str], topic: str | None) -> None:
+    """Check the columns before anything is written.
+
+    Args:
+        types: all columns, with their types as Spark's simple strings.
+        topic: the option ``topic``.
+
+    Raises:
+        SinkColumnsError: a column is missing or has the wrong type.
+    """
+    if topic is None and "topic" not in types:
+        raise SinkColumnsError(
+            "topic option required when no 'topic' attribute is present; set the option topic, or"
+            " add a column topic"
+        )
+    if "value" not in types:
+        raise SinkColumnsError("required attribute 'value' not found; add a column value")
+    for name, allowed in _TYPES.items():
+        if name in types and types[name] not in allowed and not (name == "topic" and topic):
+            raise SinkColumnsError(
+                f"{name} attribute unsupported type {types[name]}. {name} must be a(n)"
+                f" {' or '.join(allowed)}"
+            )
+
+
+def rows_of(
+    batch: Batch, topic: str | None, key_partitions: Callable[[str], int]
+) -> Iterator[Rows]:
+    """Group the rows of a batch by topic and partition, keeping the order within a partition.
+
+    Args:
+        batch: a batch from Spark, with checked columns.
+        topic: the topic of all rows, or None to use the column ``topic``.
+        key_partitions: returns the number of partitions that the keys of a topic are hashed to, or
+            0 to leave the choice to the producer.
+
+    Raises:
+        NullTopicError: a row has no topic.
+        SinkColumnsError: a partition is negative, or a header has no name.
+    """
+    columns = {name: batch.column(name) for name in _TYPES if name in batch.schema.names}
+    partitions = columns.pop("partition", None)
+    topics = columns.pop("topic", None)
+    for name, places in _by_topic(topics, topic, batch.num_rows):
+        of_topic = _take(columns, places)
+        numbers = None if partitions is None else _take({"": partitions}, places)[""]
+        for partition, part in _by_partition(numbers):
+            rows = _take(of_topic, part)
+            if partition is None and not _is_all_null(rows.get("key")):
+                yield from _by_key(name, rows, key_partitions)
+            else:
+                yield _rows(name, partition, rows)
+
+
+def _by_topic(
+    column: Column | None, topic: str | None, count: int
+) -> Iterator[tuple[str, Numbers | None]]:
+    """Yield each topic with the indices of its rows; None stands for all rows."""
+    if not count:
+        return
+    if topic is not None or column is None:
+        assert topic is not None  # see check_columns()
+        yield topic, None
+        return
+    if column.null_count:
+        raise NullTopicError
+    coded = column.dictionary_encode()
+    names: list[str] = coded.dictionary.to_pylist()
+    if len(names) == 1:
+        yield names[0], None
+        return
+    codes = coded.indices.to_numpy()
+    for code, name in enumerate(names):
+        yield name, np.flatnonzero(codes == code)
+
+
+def _by_partition(column: Column | None) -> Iterator[tuple[int | None, Numbers | None]]:
+    """Yield each partition of a topic with the indices of its rows; None stands for all rows.
+
+    A row without a partition may end up in any. If a batch has rows with and without, it is split
+    into runs in the order of the rows: otherwise a row could overtake one of the same partition.
+    """
+    if column is None or column.null_count == len(column):
+        yield None, None
+        return
+    numbers = column.cast(pa.int64()).fill_null(-1).to_numpy()
+    if (numbers < 0).sum() > column.null_count:
+        raise SinkColumnsError(
+            f"partition {numbers[numbers < -1].min(initial=-1)} is not allowed; allowed: 0 or more,"
+            " or null"
+        )
+    if not column.null_count:
+        different = np.unique(numbers)
+        for number in different.tolist():
+            yield number, None if len(different) == 1 else np.flatnonzero(numbers == number)
+        return
+    starts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+    for start, stop in pairwise(starts):
+        number = int(numbers[start])
+        yield None if number < 0 else number, np.arange(start, stop)
+
+
+def _by_key(
+    topic: str, columns: Mapping[str, Column], key_partitions: Callable[[str], int]
+) -> Iterator[Rows]:
+    """Group rows by the partition of their key.
+
+    If some rows have no key, or there are few rows per partition, the producer chooses the
+    partitions instead: rows without a key may go to the partition of any other row.
+    """
+    keys = columns["key"]
+    # Looking up the number of partitions costs as much as some hundred rows: not worth it for a
+    # batch with a few rows for each of many topics.
+    is_small = keys.null_count or len(keys) < ROWS_OF_PARTITION_MIN
+    partitions = 0 if is_small else key_partitions(topic)
+    if not partitions or len(keys) < partitions * ROWS_OF_PARTITION_MIN:
+        yield _rows(topic, None, columns)
+        return
+    if partitions == 1:
+        yield _rows(topic, 0, columns)
+        return
+    numbers = partitions_of(keys, partitions)
+    # Stable, to keep the order of rows; a radix sort, faster for a narrower type.
+    order = numbers.astype(np.min_scalar_type(partitions)).argsort(kind="stable")
+    ordered = _take(columns, order)
+    starts = np.searchsorted(numbers[order], np.arange(partitions + 1)).tolist()
+    for number, (start, stop) in enumerate(pairwise(starts)):
+        if stop > start:
+            part = {name: column.slice(start, stop - start) for name, column in ordered.items()}
+            yield _rows(topic, number, part)
+
+
+def _take(columns: Mapping[str, Column], places: Numbers | None) -> Mapping[str, Column]:
+    if places is None:
+        return columns
+    indices = pa.array(places)
+    return {name: column.take(indices) for name, column in columns.items()}
+
+
+def _rows(topic: str, partition: int | None, columns: Mapping[str, Column]) -> Rows:
+    return Rows(
+        topic,
+        partition,
+        _bytes(columns["value"]),
+        None if _is_all_null(columns.get("key")) else _bytes(columns["key"]),
+        None if _is_all_null(columns.get("headers")) else _headers(columns["headers"]),
+    )
+
+
+def _is_all_null(column: Column | None) -> bool:
+    return column is None or column.null_count == len(column)
+
+
+def _bytes(column: Column) -> list[bytes | None]:
+    """Convert a column to bytes; strings are UTF-8 already, so only their type changes."""
+    if pa.types.is_large_string(column.type):
+        column = column.cast(pa.large_binary())
+    elif pa.types.is_string(column.type):
+        column = column.cast(pa.binary())
+    values: list[bytes | None] = column.to_pylist()
+    return values
+
+
+def _headers(column: Column) -> list[Headers]:
+    """Return the headers of each row; an empty list for null."""
+    structs = column.flatten()  # without the elements under nulls
+    names, contents = structs.flatten()
+    if names.null_count:
+        raise SinkColumnsError("a header has no name (key is null); set its key, or remove it")
+    pairs: Sequence[tuple[str, bytes | None]]
+    pairs = list(zip(names.to_pylist(), contents.to_pylist(), strict=True))
+    lengths = column.value_lengths().fill_null(0).to_numpy()
+    stops = np.cumsum(lengths).tolist()
+    starts = [0, *stops[:-1]]
+    return [pairs[start:stop] for start, stop in zip(starts, stops, strict=True)]

@@ -1,0 +1,267 @@
+"""Decodes fetched records into Arrow batches with the columns of Spark's Kafka connector.
+
+Imports pyarrow and numpy (extra ``spark``). A response is decoded column by column; only headers
+and the messages of brokers before Kafka 0.11 are decoded one record at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from ...client._topic_partition import TopicPartition
+from ...client.consumer.fetch._transaction_filter import TransactionFilter
+from ...errors import CorruptRecordError, WireFormatError
+from ...protocol.records._batch import (
+    CONTROL,
+    CRC_START,
+    PREFIX_SIZE,
+    TRANSACTIONAL,
+    BatchHeader,
+    Bytes,
+    read_header,
+)
+from ...protocol.records._crc32c import crc32c
+from ...protocol.records.columnar._arrow_columns import (
+    HEADERS,
+    binary_column,
+    headers_column,
+    number_column,
+)
+from ...protocol.records.columnar._numpy_batches import OpenedBatches, open_batches, read_headers
+from ...protocol.records.columnar._numpy_columns import (
+    TIMESTAMP_OF_LOG,
+    NumpyColumns,
+    decode_batches,
+)
+from ...protocol.records.message_sets._message_set import MessageHeader, decode_message_set
+from ._fetched import FetchedRecords, runs
+
+if TYPE_CHECKING:
+    from ...protocol.records.columnar._numpy_batches import BatchHeaders
+    from ...protocol.records.columnar._numpy_varints import Numbers
+
+LetsPass: TypeAlias = Callable[[Bytes, int, BatchHeader], bool]
+
+#: Rows per Arrow batch at most; beyond a few thousand, larger batches are not faster.
+BATCH_ROWS_MAX: Final = 10_000
+#: Bytes of keys and values per Arrow batch, approximately, at most.
+BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
+#: Record batches are decoded together up to this uncompressed size.
+DECODED_BYTES: Final = 16 * 1024 * 1024
+
+#: TimestampType.NO_TIMESTAMP_TYPE, for messages of format 0, which have no timestamp.
+NO_TIMESTAMP_TYPE: Final = -1
+
+_TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+_MILLISECONDS_MAX: Final = (2**63 - 1) // 1000
+
+_FIELDS: Final = (
+    ("key", pa.binary()),
+    ("value", pa.binary()),
+    ("topic", pa.string()),
+    ("partition", pa.int32()),
+    ("offset", pa.int64()),
+    ("timestamp", _TIMESTAMP),
+    ("timestampType", pa.int32()),
+)
+_SCHEMAS: Final = (pa.schema(_FIELDS), pa.schema([*_FIELDS, ("headers", HEADERS)]))
+
+
+def schema(include_headers: bool) -> Any:
+    """Return the columns of the source as a ``pyarrow.Schema``."""
+    return _SCHEMAS[include_headers]
+
+
+class ColumnDecoder:
+    """Decodes the fetched records of one partition.
+
+    Args:
+        name: the partition.
+        include_headers: whether to add the column ``headers``.
+        is_read_committed: whether to drop the records of aborted transactions.
+        checks_crcs: whether to verify the checksum of each batch.
+    """
+
+    def __init__(
+        self,
+        name: TopicPartition,
+        *,
+        include_headers: bool = False,
+        is_read_committed: bool = False,
+        checks_crcs: bool = True,
+    ) -> None:
+        self._name = name
+        self._include_headers = include_headers
+        self._is_read_committed = is_read_committed
+        self._checks_crcs = checks_crcs
+        self._schema = schema(include_headers)
+        # Constant columns are built once and sliced to the length of each batch.
+        self._topics = _repeated(name.topic)
+        self._partitions = number_column(
+            pa.int32(), np.full(BATCH_ROWS_MAX, name.partition, np.int32)
+        )
+
+    def decode(self, fetched: FetchedRecords) -> Iterator[Any]:
+        """Yield the records as ``pyarrow.RecordBatch``, at most ``BATCH_ROWS_MAX`` rows in each.
+
+        Raises:
+            CorruptRecordError: a batch is malformed.
+        """
+        try:
+            for columns in self._columns(fetched):
+                yield from self._cut(columns)
+        except WireFormatError as error:
+            raise CorruptRecordError(
+                f"cannot read {self._name} from offset {fetched.start} on: {error}; to skip the"
+                " corrupt records, start a new query with startingOffsets after them",
+                *self._name,
+                fetched.start,
+            ) from error
+
+    # The columns that differ from record to record.
+
+    def _columns(self, fetched: FetchedRecords) -> Iterator[list[Any]]:
+        passes = TransactionFilter(
+            fetched.aborted, is_read_committed=self._is_read_committed
+        ).lets_pass
+        for run in runs(fetched.records):
+            if isinstance(run, list):
+                yield from self._of_batches(np.array(run), fetched, passes)
+            else:
+                pos, message = run
+                data = bytes(memoryview(fetched.records)[pos : pos + message.size])
+                yield from self._of_message(data, message, fetched)
+
+    def _of_batches(
+        self, places: Numbers, fetched: FetchedRecords, passes: LetsPass
+    ) -> Iterator[list[Any]]:
+        records = fetched.records
+        headers = read_headers(records, places)
+        after = np.flatnonzero(headers["base_offset"] >= fetched.until)
+        if len(after):
+            places, headers = places[: after[0]], headers[: after[0]]
+        self._check(records, places, headers)
+        visible = headers["count"] > 0
+        if np.any(headers["attributes"] & (TRANSACTIONAL | CONTROL)):
+            each = (passes(records, pos, read_header(records, pos)) for pos in places.tolist())
+            visible &= np.fromiter(each, np.bool_, len(places))
+        if not visible.all():
+            places, headers = places[visible], headers[visible]
+        for opened in open_batches(records, places, headers, DECODED_BYTES):
+            yield from self._of_records(opened, fetched)
+
+    def _check(self, records: Bytes, places: Numbers, headers: BatchHeaders) -> None:
+        if len(headers) and headers["count"].min() < 0:
+            raise WireFormatError(f"invalid record count {headers['count'].min()} in a batch")
+        if not self._checks_crcs:
+            return
+        with memoryview(records) as view:
+            ends = (places + PREFIX_SIZE + headers["length"]).tolist()
+            crcs = headers["crc"].tolist()
+            for start, end, crc in zip((places + CRC_START).tolist(), ends, crcs, strict=True):
+                if crc32c(view[start:end]) != crc:
+                    raise WireFormatError("checksum mismatch in a batch")
+
+    def _of_records(self, opened: OpenedBatches, fetched: FetchedRecords) -> Iterator[list[Any]]:
+        columns = decode_batches(*opened, with_headers=self._include_headers)
+        types = (opened.headers["attributes"] & TIMESTAMP_OF_LOG != 0).astype(np.int32)
+        timestamp_types = np.repeat(types, opened.headers["count"])
+        in_range = (columns.offsets >= fetched.start) & (columns.offsets < fetched.until)
+        if not in_range.all():
+            kept = np.flatnonzero(in_range)
+            columns, timestamp_types = _selected(columns, kept), timestamp_types[kept]
+        if not len(columns.offsets):
+            return
+        arrays = [
+            binary_column(columns.body, columns.key_starts, columns.key_lengths),
+            binary_column(columns.body, columns.value_starts, columns.value_lengths),
+            number_column(pa.int64(), columns.offsets),
+            _microseconds(columns.timestamps),
+            number_column(pa.int32(), timestamp_types),
+        ]
+        if self._include_headers:
+            arrays.append(headers_column(columns))
+        yield arrays
+
+    def _of_message(
+        self, message: bytes, header: MessageHeader, fetched: FetchedRecords
+    ) -> Iterator[list[Any]]:
+        """Decode one message of a broker before Kafka 0.11, or the message set compressed in it."""
+        rows, _ = decode_message_set(message)
+        rows = [each for each in rows if fetched.start <= each[0] < fetched.until]
+        if not rows:
+            return
+        timestamp_type = header.timestamp_type if header.magic else NO_TIMESTAMP_TYPE
+        offsets, timestamps, keys, values, _ = zip(*rows, strict=True)
+        arrays = [
+            pa.array(keys, pa.binary()),
+            pa.array(values, pa.binary()),
+            number_column(pa.int64(), np.array(offsets, np.int64)),
+            _microseconds(np.array(timestamps, np.int64)),
+            number_column(pa.int32(), np.full(len(rows), timestamp_type, np.int32)),
+        ]
+        if self._include_headers:  # messages of these formats have none
+            arrays.append(pa.nulls(len(rows), HEADERS))
+        yield arrays
+
+    def _cut(self, arrays: Sequence[Any]) -> Iterator[Any]:
+        """Slice the columns into batches of a suitable size, without copying."""
+        key, value, *rest = arrays
+        rows = len(key)
+        size = max(key.nbytes + value.nbytes, 1)
+        step = max(min(BATCH_ROWS_MAX, rows * BATCH_BYTES_MAX // size), 1)
+        for start in range(0, rows, step):
+            count = min(step, rows - start)
+            constants = self._topics[:count], self._partitions[:count]
+            first, second = key.slice(start, count), value.slice(start, count)
+            others = (each.slice(start, count) for each in rest)
+            yield pa.RecordBatch.from_arrays(
+                [first, second, *constants, *others], schema=self._schema
+            )
+
+
+def _repeated(text: str) -> Any:
+    """Build a column of one repeated text.
+
+    ``pa.repeat`` would import pandas, see :func:`.number_column`.
+    """
+    data = text.encode()
+    ends = np.arange(BATCH_ROWS_MAX + 1, dtype=np.int32) * np.int32(len(data))
+    return pa.StringArray.from_buffers(
+        BATCH_ROWS_MAX, pa.py_buffer(ends), pa.py_buffer(data * BATCH_ROWS_MAX)
+    )
+
+
+def _selected(columns: NumpyColumns, kept: Numbers) -> NumpyColumns:
+    """Return the records with the given indices."""
+    return NumpyColumns(
+        columns.body,
+        columns.offsets[kept],
+        columns.timestamps[kept],
+        columns.key_starts[kept],
+        columns.key_lengths[kept],
+        columns.value_starts[kept],
+        columns.value_lengths[kept],
+        {
+            number: columns.headers[before]
+            for number, before in enumerate(kept.tolist())
+            if before in columns.headers
+        }
+        if columns.headers
+        else {},
+    )
+
+
+def _microseconds(milliseconds: Numbers) -> Any:
+    """Convert record timestamps to Spark's unit.
+
+    Raises:
+        WireFormatError: a timestamp is out of Spark's range.
+    """
+    if milliseconds.max() > _MILLISECONDS_MAX or milliseconds.min() < -_MILLISECONDS_MAX:
+        raise WireFormatError("a record's timestamp does not fit into 64 bits of microseconds")
+    return number_column(_TIMESTAMP, milliseconds * 1000)

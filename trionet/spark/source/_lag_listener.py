@@ -1,0 +1,61 @@
+"""A streaming query listener that logs the lag of each query."""
+
+from __future__ import annotations
+
+import logging
+
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from ._lag import lag
+
+logger = logging.getLogger("trionet.spark")
+
+
+class LagListener(StreamingQueryListener):
+    """Logs the lag of each source after each micro-batch, to ``trionet.spark``.
+
+    Add it with ``spark.streams.addListener(LagListener())``.
+
+    Args:
+        warn_offsets: from this lag on a source is logged as a warning, otherwise at level INFO.
+            ``None`` never warns.
+    """
+
+    def __init__(self, warn_offsets: int | None = None) -> None:
+        super().__init__()
+        self._warn_offsets = warn_offsets
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802
+        """Ignored: there is no progress yet."""
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
+        """Log the lag of each source that reads topics."""
+        progress = event.progress
+        for source in lag(progress):
+            total = source.total_offsets_behind_latest
+            is_late = self._warn_offsets is not None and total >= self._warn_offsets
+            logger.log(
+                logging.WARNING if is_late else logging.INFO,
+                "query %s, batch %d: %s is %d offsets behind (min %d, max %d, mean %.1f over %d"
+                " partitions)",
+                progress.name or progress.id,
+                progress.batchId,
+                source.description,
+                total,
+                source.min_offsets_behind_latest,
+                source.max_offsets_behind_latest,
+                source.avg_offsets_behind_latest,
+                len(source.partitions),
+            )
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
+        """Ignored: an idle query has no new progress."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802
+        """Ignored: the last progress has been logged already."""

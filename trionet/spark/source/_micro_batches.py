@@ -1,0 +1,190 @@
+"""Plans the micro-batches of one run of a query: where each starts and ends, and its ranges.
+
+(The connector: KafkaMicroBatchStream.) Spark's checkpoint records where each micro-batch ends, but
+not where the first one starts. The connector therefore writes the initial offsets to a file of its
+own in the checkpoint; a Python source is not given the checkpoint's path. Instead the first
+micro-batch of a new query is empty: it ends where the query starts, which the checkpoint records.
+Recomputing the start after a failure is no alternative: "latest" would be later by then, and the
+records in between lost. When Spark passes the checkpoint's path to Python sources, this can go.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+import trio
+
+from ...client._topic_partition import TopicPartition
+from ..offsets._errors import DataLossError
+from ..offsets._partition_offsets import LATEST, Offsets
+from ..offsets._planning import stream_plan, verify_available_now
+from ..offsets._ranges import OffsetRange
+from ..offsets._rate_limit import TriggerDelay, rate_limited
+from ..options._options import SourceOptions
+from ._offset_reader import OffsetReader
+
+logger = logging.getLogger("trionet.spark")
+
+#: Spark asks for the latest offsets some fifty times a second; the cluster is queried less often.
+LATEST_INTERVAL_SECONDS: Final = 0.05
+
+#: A first micro-batch of ours was empty. The connector's was not, and its start is only in a file
+#: of the checkpoint, which a Python source cannot find.
+_START_UNKNOWN: Final = (
+    "the first micro-batch of this query is repeated as an empty one, since startingOffsets is"
+    " latest; if the query was started by Spark's Kafka connector, stop it and set startingOffsets"
+    " to the last line of the file sources/0/0 in its checkpoint"
+)
+
+
+class MicroBatches:
+    """The micro-batches of one run of a query.
+
+    Args:
+        options: the options of the source.
+        reader: queries the cluster.
+    """
+
+    def __init__(self, options: SourceOptions, reader: OffsetReader) -> None:
+        self._options = options
+        self._reader = reader
+        self._initial: Offsets | None = None
+        # Whether the initial offsets were latest, and so cannot be determined a second time.
+        self._is_initial_latest = False
+        # Where a run with Trigger.AvailableNow ends.
+        self._last_end: Offsets | None = None
+        self._ends: Offsets | None = None
+        self._queried_at = float("-inf")
+        self._has_planned = False
+        min_offsets = options.min_offsets_per_trigger
+        self._delay = (
+            None
+            if min_offsets is None
+            else TriggerDelay(min_offsets, options.max_trigger_delay_seconds)
+        )
+
+    @property
+    def ends(self) -> Offsets | None:
+        """The ends of the partitions when the cluster was last queried."""
+        return self._ends
+
+    async def fix_end(self) -> None:
+        """Let the run end at the current ends of the partitions (``Trigger.AvailableNow``).
+
+        Raises:
+            TrionetError: the cluster could not be queried.
+        """
+        self._last_end = self._ends = await self._latest_of_all()
+
+    async def initial(self) -> Offsets:
+        """Return where a new query starts; repeated calls return the same offsets.
+
+        Raises:
+            OffsetsMismatchError: the given offsets or timestamps are for other partitions than the
+                query reads, or no record is at or after a starting timestamp.
+            TrionetError: the cluster could not be queried.
+        """
+        if self._initial is not None:
+            await trio.lowlevel.checkpoint()
+            return self._initial
+        partitions = await self._reader.partitions() if self._last_end is None else self._last_end
+        offsets = await self._reader.limit(self._options.starting, partitions, is_start=True)
+        at_latest = {each for each, offset in offsets.items() if offset == LATEST}
+        self._is_initial_latest = bool(at_latest)
+        if self._last_end is not None:  # latest must not be after the end of the run
+            offsets.update({each: self._last_end[each] for each in at_latest})
+        self._initial = await self._reader.resolved(offsets)
+        return self._initial
+
+    async def end(self, start: Offsets, is_only: bool) -> Offsets:
+        """Return where the next micro-batch ends: at ``start`` if there is none.
+
+        Args:
+            start: where the micro-batch starts.
+            is_only: whether it is the only one of its run (``Trigger.Once``), which no option
+                limits.
+
+        Raises:
+            TrionetError: the cluster could not be queried.
+        """
+        is_first = self._initial is not None and not self._has_planned
+        self._has_planned = True
+        ends = await self._latest(start)
+        # The first micro-batch is empty, see above. With Trigger.Once the run would then read
+        # nothing, so there it is empty only if its start cannot be determined again: earliest and
+        # explicit offsets stay the same if this micro-batch fails and is repeated.
+        if is_first and (not is_only or self._is_initial_latest):
+            return start
+        if is_only:
+            return ends
+        earliest = await self._starts_of_new(start, ends)
+        is_complete = self._last_end is not None  # no more records will be added to the run
+        if self._delay is not None and not is_complete:
+            now = trio.current_time()
+            if self._delay.waits(start, ends, earliest, now):
+                return start
+        limit = self._options.max_offsets_per_trigger
+        return ends if limit is None else rate_limited(limit, start, ends, earliest)
+
+    async def ranges(self, start: Offsets, end: Offsets) -> list[OffsetRange]:
+        """Return the range of each task of a micro-batch.
+
+        Args:
+            start: where the micro-batch starts.
+            end: where it ends.
+
+        Raises:
+            DataLossError: records of it have been deleted, and ``failOnDataLoss`` is set.
+            OffsetsMismatchError: it does not match the end of a ``Trigger.AvailableNow`` run.
+            TrionetError: the cluster could not be queried.
+        """
+        is_repeated = not self._has_planned  # Spark found it in the log of its checkpoint
+        self._has_planned = True
+        if is_repeated and self._initial is not None:
+            # The first, empty micro-batch is repeated. Its start was determined again, and may now
+            # be later than its end, or have other partitions.
+            start = {each: min(start[each], end[each]) for each in start.keys() & end.keys()}
+            if self._is_initial_latest:
+                logger.warning("%s", _START_UNKNOWN)
+        if self._last_end is not None and not is_repeated:
+            verify_available_now(end, self._last_end, await self._latest_of_all())
+        earliest = await self._starts_of_new(start, end)
+        plan = stream_plan(
+            start,
+            end,
+            earliest,
+            min_partitions=self._options.min_partitions,
+            max_records=self._options.max_records_per_partition,
+            topic_ids=self._reader.topic_ids,
+        )
+        self._report(plan.losses)
+        return plan.ranges
+
+    async def _latest(self, start: Offsets) -> Offsets:
+        if self._last_end is not None:
+            await trio.lowlevel.checkpoint()
+            return self._last_end
+        await trio.sleep_until(self._queried_at + LATEST_INTERVAL_SECONDS)
+        self._ends = await self._latest_of_all(start)
+        self._queried_at = trio.current_time()
+        return self._ends
+
+    async def _latest_of_all(self, known: Offsets | None = None) -> Offsets:
+        return await self._reader.latest(await self._reader.partitions(), known)
+
+    async def _starts_of_new(
+        self, start: Mapping[TopicPartition, int], end: Mapping[TopicPartition, int]
+    ) -> Offsets:
+        new = end.keys() - start.keys()
+        if not new:
+            await trio.lowlevel.checkpoint()
+            return {}
+        return await self._reader.earliest(new)
+
+    def _report(self, losses: list[DataLossError]) -> None:
+        for loss in losses:
+            if self._options.fail_on_data_loss:
+                raise loss
+            logger.warning("%s", loss)

@@ -1,0 +1,222 @@
+"""Queries the cluster for what planning needs (the connector: KafkaOffsetReaderAdmin).
+
+That is the partitions of the topics, their first and last offsets, and offsets by timestamp. All of
+it requires only the permission to describe the topics.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import Final, TypeVar
+
+import attrs
+import trio
+
+from ...client._api_errors import STALE_METADATA, is_retriable
+from ...client._topic_partition import TopicPartition
+from ...client.admin.calls._conversions import id_bytes
+from ...client.admin.topics._partitions import ListedOffset, OffsetSpec
+from ...client.admin.topics._topic_descriptions import TopicDescription
+from ...errors import ApiError, CallTimedOutError, DisconnectedError, TrionetError
+from ...protocol import error_codes
+from ..offsets._offset_limits import (
+    ByTimestamp,
+    GlobalTimestamp,
+    OffsetLimit,
+    SpecificTimestamps,
+    offsets_of_times,
+)
+from ..offsets._partition_offsets import EARLIEST, LATEST, Offsets
+from ..options._options import SourceOptions
+from ..runtime._source_client import SourceClient, leased_client
+
+logger = logging.getLogger("trionet.spark")
+
+T = TypeVar("T")
+
+#: The partition has no record at or after the timestamp.
+NO_MATCH: Final = -1
+
+
+@attrs.define
+class OffsetReader:
+    """Lists partitions and their offsets, with retries.
+
+    Its methods run in the trio loop: ``host().call(reader.partitions)``. It can be pickled: the
+    client with its connections belongs to the host.
+
+    Attributes:
+        options: the options of the source.
+        topic_ids: the topic ids that :meth:`partitions` found last; empty for brokers that have
+            none.
+    """
+
+    options: SourceOptions
+    topic_ids: dict[str, bytes] = attrs.field(factory=dict)
+
+    async def partitions(self) -> list[TopicPartition]:
+        """Return the current partitions of the query, sorted, without those of internal topics.
+
+        Raises:
+            ApiError: a subscribed topic does not exist, or the client may not describe it.
+            TrionetError: the cluster could not be queried, see :class:`.Admin`.
+        """
+        return await self._retried(self._partitions)
+
+    async def earliest(self, partitions: Collection[TopicPartition]) -> Offsets:
+        """Return the first available offset of each partition, omitting deleted partitions.
+
+        Raises:
+            TrionetError: as :meth:`partitions`.
+        """
+        return await self._listed(dict.fromkeys(partitions, OffsetSpec.EARLIEST))
+
+    async def latest(
+        self,
+        partitions: Collection[TopicPartition],
+        known: Mapping[TopicPartition, int] | None = None,
+    ) -> Offsets:
+        """Return the end of each partition, omitting deleted partitions.
+
+        With ``isolation.level=read_committed`` that is the last stable offset.
+
+        Args:
+            partitions: the partitions.
+            known: ends seen before. If an end seems to have decreased it is queried again, up to
+                ``fetchOffset.numRetries`` times: the response may come from a broker that lags
+                (SPARK-26267). An end that is still lower then means that records were lost.
+
+        Raises:
+            TrionetError: as :meth:`partitions`.
+        """
+        before = known or {}
+        specs = dict.fromkeys(partitions, OffsetSpec.LATEST)
+        found = await self._listed(specs)
+        for _ in range(self.options.fetch_retries):
+            back = {each for each, offset in found.items() if offset < before.get(each, 0)}
+            if not back:
+                break
+            logger.warning("the latest offsets of %s decreased; querying them again", back)
+            await trio.sleep(self.options.fetch_retry_seconds)
+            found = await self._listed(specs)
+        return found
+
+    async def for_times(self, times: Mapping[TopicPartition, int]) -> Offsets:
+        """Return the first offset at or after each timestamp, or -1 if there is none.
+
+        Args:
+            times: milliseconds since 1970, by partition.
+
+        Raises:
+            TrionetError: as :meth:`partitions`.
+        """
+        return await self._listed({each: max(time, 0) for each, time in times.items()})
+
+    async def resolved(self, offsets: Mapping[TopicPartition, int]) -> Offsets:
+        """Replace -2 and -1 by the current earliest and latest offsets.
+
+        Raises:
+            TrionetError: as :meth:`partitions`.
+        """
+        found = dict(offsets)
+        earliest = [each for each, offset in offsets.items() if offset == EARLIEST]
+        latest = [each for each, offset in offsets.items() if offset == LATEST]
+        await trio.lowlevel.checkpoint()
+        if earliest:
+            found.update(await self.earliest(earliest))
+        if latest:
+            found.update(await self.latest(latest))
+        return found
+
+    async def limit(
+        self, limit: OffsetLimit, partitions: Collection[TopicPartition], *, is_start: bool
+    ) -> Offsets:
+        """Return the start or end of a query as offsets: -2 and -1 stay, timestamps are resolved.
+
+        Args:
+            limit: the start or end that the user gave.
+            partitions: all partitions that the query reads.
+            is_start: whether this is the start.
+
+        Raises:
+            OffsetsMismatchError: the limit does not match the partitions, or no record is at or
+                after a timestamp.
+            TrionetError: as :meth:`partitions`.
+        """
+        if not isinstance(limit, SpecificTimestamps | GlobalTimestamp):
+            await trio.lowlevel.checkpoint()
+            return limit.for_partitions(partitions)
+        return await self._of_times(limit, partitions, is_start=is_start)
+
+    async def _of_times(
+        self, limit: ByTimestamp, partitions: Collection[TopicPartition], *, is_start: bool
+    ) -> Offsets:
+        times = limit.for_partitions(partitions, is_start=is_start)
+        found = await self.for_times(times)
+        return offsets_of_times(limit, times, found, is_start=is_start)
+
+    async def _partitions(self, client: SourceClient) -> list[TopicPartition]:
+        topics = self.options.subscription.topics
+        if topics is None:
+            topics = tuple(await client.admin.list_topics())
+        described = await client.admin.describe_topics(topics)
+        if self.options.subscription.topics is None:  # skip topics deleted since the listing
+            known = {
+                name: each for name, each in described.items() if isinstance(each, TopicDescription)
+            }
+        else:
+            known = described.checked()
+        known = {name: each for name, each in known.items() if not each.is_internal}
+        self.topic_ids = {name: id for name, each in known.items() if any(id := id_bytes(each.id))}
+        return self.options.subscription.select(
+            TopicPartition(name, number)
+            for name, each in known.items()
+            for number in each.partitions
+        )
+
+    async def _listed(self, specs: Mapping[TopicPartition, OffsetSpec | int]) -> Offsets:
+        async def ask(client: SourceClient) -> Offsets:
+            is_read_committed = client.settings.fetch.is_read_committed
+            listed = await client.admin.list_offsets(specs, read_committed=is_read_committed)
+            for each, error in listed.errors.items():
+                if not _is_gone(error):
+                    raise error
+                logger.warning("skipping %s, which does not exist any more: %s", each, error)
+            return {
+                each: NO_MATCH if found.offset is None else found.offset
+                for each, found in sorted(listed.items())
+                if isinstance(found, ListedOffset)
+            }
+
+        if not specs:
+            await trio.lowlevel.checkpoint()
+            return {}
+        return await self._retried(ask)
+
+    async def _retried(self, ask: Callable[[SourceClient], Awaitable[T]]) -> T:
+        """Try up to ``fetchOffset.numRetries`` times (the connector: withRetries)."""
+        attempt = 1
+        while True:
+            try:
+                async with leased_client(self.options) as client:
+                    return await ask(client)
+            except (ApiError, CallTimedOutError, DisconnectedError) as error:
+                if attempt >= self.options.fetch_retries or not _may_pass(error):
+                    raise
+                logger.warning("attempt %d to query offsets failed: %s", attempt, error)
+            attempt += 1
+            await trio.sleep(self.options.fetch_retry_seconds)
+
+
+def _is_gone(error: TrionetError) -> bool:
+    """Whether the partition does not exist; the admin client has retried for a while already."""
+    return (
+        isinstance(error, ApiError) and error.error_code == error_codes.UNKNOWN_TOPIC_OR_PARTITION
+    )
+
+
+def _may_pass(error: ApiError | CallTimedOutError | DisconnectedError) -> bool:
+    if isinstance(error, ApiError):
+        return is_retriable(error) or error.error_code in STALE_METADATA
+    return True
