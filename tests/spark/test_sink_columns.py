@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 
 from trionet.client.producer.batching._partitioner import partition_of
 from trionet.protocol.records.columnar._arrow_columns import HEADERS
-from trionet.spark.offsets._errors import NullTopicError, SinkColumnsError
 from trionet.spark.sink._columns import (
     HEADERS_TYPE,
     ROWS_OF_PARTITION_MIN,
     Batch,
+    NullTopicError,
     Rows,
+    SinkColumnsError,
     check_columns,
     rows_of,
 )

@@ -20,10 +20,9 @@ from trionet.errors import (
     SendBatchError,
 )
 from trionet.protocol.records.columnar._arrow_columns import HEADERS
-from trionet.spark.offsets._errors import NullTopicError, SinkColumnsError
 from trionet.spark.options._options import SinkOptions
 from trionet.spark.runtime._loop_host import host
-from trionet.spark.sink._columns import Batch
+from trionet.spark.sink._columns import Batch, NullTopicError, SinkColumnsError
 from trionet.spark.sink._task import SinkTask, Span
 from trionet.spark.sink._writers import TaskWritten, batch_writer, stream_writer, write_task
 from trionet.testing import Record, ThreadedBroker, broker

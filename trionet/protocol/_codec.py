@@ -110,4 +110,28 @@ def schema_versions(api_key: int) -> range:
     return range(known[2], known[3] + 1) if known else range(0)
 
 
-__all__ = ["ApiVersionCodec", "Chunk", "Message", "lookup", "schema_versions"]
+#: The API key of each request, by the name of its class.
+REQUEST_KEYS: Final = {f"{row[1]}Request": key for key, row in APIS.items()}
+
+
+def api_key_of(request: Message) -> int:
+    """Return the API key of a request.
+
+    Raises:
+        ValueError: the message is not a request.
+    """
+    name = type(request).__name__
+    if name not in REQUEST_KEYS:
+        raise ValueError(f"{name} is not a request")
+    return REQUEST_KEYS[name]
+
+
+__all__ = [
+    "REQUEST_KEYS",
+    "ApiVersionCodec",
+    "Chunk",
+    "Message",
+    "api_key_of",
+    "lookup",
+    "schema_versions",
+]

@@ -11,6 +11,7 @@ Type hints are for type checkers only, here and in the generated modules: import
 from __future__ import annotations
 
 import struct
+from binascii import b2a_base64
 
 from trionet.errors import LocalProtocolError, WireFormatError
 
@@ -369,3 +370,10 @@ def null_field(field: str) -> NoReturn:
 def bad_uuid(field: str) -> NoReturn:
     """Reject a UUID that is not 16 bytes long."""
     raise LocalProtocolError(f"{field}: a UUID must have 16 bytes")
+
+
+def uuid_text(id: bytes | bytearray) -> str:
+    """Format a UUID as Kafka does: 22 characters of URL-safe base64 (Kafka: Uuid.toString)."""
+    # Not the module base64, which would have to be imported with every codec.
+    text = b2a_base64(id, newline=False).rstrip(b"=").decode("ascii")
+    return text.replace("+", "-").replace("/", "_")

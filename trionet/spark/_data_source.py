@@ -15,7 +15,17 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     DataSourceWriter,
 )
-from pyspark.sql.types import StructType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from ..errors import ConfigError, TrionetError
 
@@ -44,8 +54,6 @@ class TrionetDataSource(DataSource):
         Raises:
             ConfigError: the options are valid neither for a batch nor for a stream.
         """
-        from ._row_type import row_type
-
         return row_type(include_headers=self._source_options_of_any_kind().include_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -113,10 +121,33 @@ class TrionetDataSource(DataSource):
 
 
 def _check_no_user_schema(schema: StructType, options: SourceOptions) -> None:
-    from ._row_type import row_type
-
     if schema != row_type(include_headers=options.include_headers):
         raise ConfigError(
             "the columns of a source of topics are fixed; remove schema(...), and convert key and"
             " value with from_json, from_avro or cast"
         )
+
+
+def row_type(*, include_headers: bool) -> StructType:
+    """Return the columns, all nullable.
+
+    Args:
+        include_headers: whether to add the column ``headers``.
+    """
+    columns: list[tuple[str, DataType]] = [
+        ("key", BinaryType()),
+        ("value", BinaryType()),
+        ("topic", StringType()),
+        ("partition", IntegerType()),
+        ("offset", LongType()),
+        ("timestamp", TimestampType()),
+        ("timestampType", IntegerType()),
+    ]
+    if include_headers:
+        header = _struct([("key", StringType()), ("value", BinaryType())])
+        columns.append(("headers", ArrayType(header)))
+    return _struct(columns)
+
+
+def _struct(columns: list[tuple[str, DataType]]) -> StructType:
+    return StructType([StructField(name, kind, nullable=True) for name, kind in columns])

@@ -23,7 +23,7 @@ from spark.pipeline.logged import (
     window_of,
 )
 from spark.pipeline.results import documents, published, tables, without_batches
-from trionet.spark.pipeline.results._finished import api_name
+from trionet.spark.pipeline.results._estimates import api_name
 from trionet.testing.brokers._threaded import ThreadedBroker
 
 pytest.importorskip("pyspark", reason="PySpark cannot be imported")

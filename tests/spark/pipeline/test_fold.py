@@ -34,7 +34,7 @@ from trionet.spark.pipeline.aggregation._partials import (
     TALKERS,
 )
 from trionet.spark.pipeline.histogram import BUCKETS_MAX
-from trionet.spark.pipeline.results._finished import (
+from trionet.spark.pipeline.results._estimates import (
     PER_MILLE,
     api_name,
     end_name,

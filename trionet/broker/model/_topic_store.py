@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import attrs
 
-from ...protocol._uuids import uuid_text
+from ...protocol._wire import uuid_text
 from ._leadership import Replicas
 from ._uuids import new_uuid
 

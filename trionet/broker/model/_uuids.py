@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from ...net._network import SYSTEM
-from ...protocol._uuids import uuid_text
+from ...protocol._wire import uuid_text
 
 
 def new_uuid(chance: random.Random = SYSTEM.chance) -> bytes:

@@ -11,7 +11,7 @@ import trio
 from ...client.admin._requests import RequestCalls
 from ...client.admin.calls._calls import Calls
 from ...errors import UnsupportedVersionError
-from ...protocol._uuids import uuid_text
+from ...protocol._wire import uuid_text
 from ...protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,

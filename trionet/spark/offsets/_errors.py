@@ -1,4 +1,4 @@
-"""Errors of the source and the sink: lost data, offsets that do not match, unusable rows.
+"""Errors of a query: lost data, and offsets that do not match.
 
 Each message says what was found, at which offsets, and what to do. ``condition`` holds the name of
 the connector's own error condition, so that existing log searches keep working.
@@ -83,22 +83,6 @@ class OffsetsMismatchError(TrionetError):
 
     def __str__(self) -> str:
         return f"[{self.condition}] {self.what}"
-
-
-class SinkColumnsError(TrionetError):
-    """The DataFrame or its options cannot be written by the sink, such as for missing columns."""
-
-
-class NullTopicError(TrionetError):
-    """A row has no topic, nor is the option set (the connector: KAFKA_NULL_TOPIC_IN_DATA)."""
-
-    condition: ClassVar[str] = "KAFKA_NULL_TOPIC_IN_DATA"
-
-    def __str__(self) -> str:
-        return (
-            f"[{self.condition}] null topic present in the data; set the option topic, or filter"
-            " such rows out"
-        )
 
 
 def names_of(partitions: Iterable[TopicPartition]) -> str:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
+from ...errors import TrionetError
 from ...protocol.records._types import Headers
-from ..offsets._errors import NullTopicError, SinkColumnsError
 from ._key_partitions import partitions_of
 
 if TYPE_CHECKING:
@@ -39,6 +39,22 @@ _TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "headers": (HEADERS_TYPE,),
     "partition": ("int",),
 }
+
+
+class SinkColumnsError(TrionetError):
+    """The DataFrame or its options cannot be written by the sink, such as for missing columns."""
+
+
+class NullTopicError(TrionetError):
+    """A row has no topic, nor is the option set (the connector: KAFKA_NULL_TOPIC_IN_DATA)."""
+
+    condition: ClassVar[str] = "KAFKA_NULL_TOPIC_IN_DATA"
+
+    def __str__(self) -> str:
+        return (
+            f"[{self.condition}] null topic present in the data; set the option topic, or filter"
+            " such rows out"
+        )
 
 
 @attrs.frozen

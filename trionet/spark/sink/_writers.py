@@ -17,9 +17,8 @@ from pyspark.sql.datasource import (
     WriterCommitMessage,
 )
 
-from ..offsets._errors import SinkColumnsError
 from ..options._options import SinkOptions
-from ._columns import Batch, check_columns
+from ._columns import Batch, SinkColumnsError, check_columns
 from ._task import SinkTask, Written
 
 if TYPE_CHECKING:

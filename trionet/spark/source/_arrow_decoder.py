@@ -38,7 +38,7 @@ from ...protocol.records.columnar._numpy_columns import (
     decode_batches,
 )
 from ...protocol.records.message_sets._message_set import MessageHeader, decode_message_set
-from ._fetched import FetchedRecords, runs
+from ._fetched_records import FetchedRecords, runs
 
 if TYPE_CHECKING:
     from ...protocol.records.columnar._numpy_batches import BatchHeaders

@@ -8,7 +8,6 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ..options._options import SourceOptions
-from ._partition_reading import read_partition
 
 
 class BatchReader(DataSourceReader):
@@ -27,12 +26,13 @@ class BatchReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Return one range of offsets per task."""
         from ..runtime._loop_host import host
-        from ._batch_planning import batch_ranges
-        from ._offset_reader import OffsetReader
+        from ._offset_reader import OffsetReader, batch_ranges
 
         reader = OffsetReader(self._options)
         return [InputPartition(each) for each in host().call(batch_ranges, self._options, reader)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Read the records of one range, in a task."""
+        from ._range_reader import read_partition  # with pyarrow, which planning does not need
+
         return read_partition(self._options, partition)

@@ -54,7 +54,7 @@ from ..offsets._partition_offsets import EARLIEST, LATEST
 from ..offsets._ranges import OffsetRange
 from ..options._options import SourceOptions
 from ..runtime._source_client import SourceClient
-from ._fetched import FetchedRecords, bounds
+from ._fetched_records import FetchedRecords, bounds
 from ._offset_reader import OffsetReader
 
 logger = logging.getLogger("trionet.spark")

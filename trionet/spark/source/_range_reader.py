@@ -6,17 +6,34 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import trio
+from pyspark import TaskContext
+from pyspark.sql.datasource import InputPartition
 
 from ..offsets._ranges import OffsetRange
 from ..options._options import SourceOptions
 from ..runtime._loop_host import host
 from ..runtime._source_client import drop_client, leased_client
 from ._arrow_decoder import ColumnDecoder
-from ._fetched import FetchedRecords
+from ._fetched_records import FetchedRecords
 from ._range_fetcher import RangeFetcher
 
 #: How many responses may wait to be decoded while the next one is being fetched.
 PREFETCHED_MAX: Final = 1
+
+
+def read_partition(options: SourceOptions, partition: InputPartition) -> Iterator[Any]:
+    """Read the records of a range, as Arrow batches.
+
+    Args:
+        options: the options of the source.
+        partition: its value is the range. Where the plan has no ranges Spark passes None, and
+            there are no records.
+    """
+    if partition.value is None:
+        return iter(())
+    task = TaskContext.get()
+    is_retry = task is not None and task.attemptNumber() > 0
+    return read_range(options, partition.value, is_retry=is_retry)
 
 
 def read_range(

@@ -19,7 +19,6 @@ from ...protocol._config_types import LONG_MAX
 from ..offsets._partition_offsets import PlainOffsets, from_plain, to_plain
 from ..options._options import SourceOptions
 from ..runtime._loop_host import host
-from ._partition_reading import read_partition
 
 if TYPE_CHECKING:
     from ._micro_batches import MicroBatches
@@ -83,6 +82,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Read the records of one range, in a task."""
+        from ._range_reader import read_partition  # with pyarrow, which planning does not need
+
         return read_partition(self._options, partition)
 
     def commit(self, end: PlainOffsets) -> None:

@@ -3,6 +3,10 @@
 Frames are assembled from blocks here. lz4's own frame functions spend several times the cost of a
 small batch on their state, and cramjam's write blocks of 4 MB with checksums, for which a Java
 consumer allocates 4 MB (Kafka: Lz4BlockOutputStream, Lz4BlockInputStream).
+
+Kafka's first lz4 streams included the magic number of the frame in the header checksum. Clients of
+that time expect it, so message format 0 keeps it; since format 1 the checksum is that of lz4
+(KIP-57; Kafka: Lz4BlockOutputStream, ``useBrokenFlagDescriptorChecksum``).
 """
 
 from __future__ import annotations
@@ -14,7 +18,6 @@ import cramjam
 
 from trionet.errors import WireFormatError
 from trionet.protocol.records.compression._bounded_output import BoundedOutput
-from trionet.protocol.records.compression._lz4_header import xxh32
 
 Bytes: TypeAlias = bytes | bytearray | memoryview
 
@@ -27,6 +30,42 @@ _HC_LEVEL_MAX: Final = 12
 
 #: The maximum block size, by the block descriptor in the header.
 _BLOCK_BYTES_MAX: Final = {0x40: 1 << 16, 0x50: 1 << 18, 0x60: 1 << 20, 0x70: 1 << 22}
+
+#: Where the descriptor (flags and block size) starts: after the magic number.
+_DESCRIPTOR: Final = 4
+_HAS_CONTENT_SIZE: Final = 0x08
+_HAS_DICTIONARY: Final = 0x01
+
+_MASK: Final = 0xFFFFFFFF
+_PRIME_1: Final = 0x9E3779B1
+_PRIME_2: Final = 0x85EBCA77
+_PRIME_3: Final = 0xC2B2AE3D
+_PRIME_4: Final = 0x27D4EB2F
+_PRIME_5: Final = 0x165667B1
+
+#: Longer data need a part of the algorithm that is not implemented; a header has at most 14 bytes.
+_SHORT_BYTES: Final = 16
+
+
+def xxh32(data: bytes) -> int:
+    """Compute the 32-bit xxHash, with seed 0, of fewer than 16 bytes."""
+    assert len(data) < _SHORT_BYTES, "longer data need another algorithm"
+    value = _PRIME_5 + len(data)
+    whole = len(data) & ~3
+    for start in range(0, whole, 4):
+        value += int.from_bytes(data[start : start + 4], "little") * _PRIME_3
+        value = _rotated(value & _MASK, 17) * _PRIME_4
+    for byte in data[whole:]:
+        value += byte * _PRIME_5
+        value = _rotated(value & _MASK, 11) * _PRIME_1
+    value &= _MASK
+    value = (value ^ value >> 15) * _PRIME_2 & _MASK
+    value = (value ^ value >> 13) * _PRIME_3 & _MASK
+    return value ^ value >> 16
+
+
+def _rotated(value: int, bits: int) -> int:
+    return (value << bits | value >> 32 - bits) & _MASK
 
 
 def _header(block_descriptor: int) -> bytes:
@@ -122,3 +161,45 @@ def _decompress_block(block: memoryview, limit: int) -> bytearray:
         size = cramjam.lz4.decompress_block_into(block, out)
     del out[size:]
     return out
+
+
+# The header checksum.
+
+
+def with_standard_checksum(frame: Bytes) -> bytes:
+    """Set the header checksum of a frame to lz4's own, whatever it is.
+
+    Raises:
+        WireFormatError: the header is truncated, or requires a dictionary.
+    """
+    end = _header_end(frame)
+    return _replaced(frame, end, frame[_DESCRIPTOR:end])
+
+
+def with_legacy_checksum(frame: Bytes) -> bytes:
+    """Set the header checksum of a frame to the one that clients of message format 0 expect.
+
+    Raises:
+        WireFormatError: the header is truncated, or requires a dictionary.
+    """
+    end = _header_end(frame)
+    return _replaced(frame, end, frame[:end])
+
+
+def _header_end(frame: Bytes) -> int:
+    """Return where the descriptor ends, which is the position of its checksum."""
+    if len(frame) <= _DESCRIPTOR:
+        raise WireFormatError("truncated lz4 records")
+    flags = frame[_DESCRIPTOR]
+    if flags & _HAS_DICTIONARY:
+        raise WireFormatError("lz4 records with a dictionary are not supported")
+    end = _DESCRIPTOR + 2 + (8 if flags & _HAS_CONTENT_SIZE else 0)
+    if len(frame) <= end:
+        raise WireFormatError("truncated lz4 records")
+    return end
+
+
+def _replaced(frame: Bytes, position: int, covered: Bytes) -> bytes:
+    checksum = xxh32(bytes(covered)) >> 8 & 0xFF
+    view = memoryview(frame)
+    return b"".join((view[:position], bytes((checksum,)), view[position + 1 :]))

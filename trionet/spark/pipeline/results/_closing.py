@@ -24,7 +24,7 @@ from ..aggregation import _partials as partials
 from ..aggregation._partials import CLOSES, ERRORS, INTAKE, REQUESTS, TALKERS
 from ..aggregation._watermarks import TRAILING_MINUTES, Intake, JobState
 from . import _anomalies as anomalies
-from . import _finished as finished
+from . import _estimates as finished
 from ._anomalies import MINUTES_MIN, AnomalyDetector
 from ._storage import Storage
 from ._tables import (

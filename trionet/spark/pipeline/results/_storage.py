@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from typing import Any, Final
+from uuid import uuid4
 
 from pyspark.sql import SparkSession
 
+from trionet.errors import ConfigError
+
 from ..aggregation._watermarks import JobState
 
+#: The file in the results folder with the id of the checkpoint that owns it.
+_OWNER: Final = "_results_of"
+#: The file in the checkpoint with its id.
+_ID: Final = "trionet/id"
 _OPEN: Final = "trionet/open"
 _STATES: Final = "trionet/remembered"
 
@@ -76,6 +83,29 @@ class StateStore:
     def __init__(self, storage: Storage, checkpoint: str) -> None:
         self._storage = storage
         self._checkpoint = checkpoint.rstrip("/")
+
+    def claim(self, folder: str) -> None:
+        """Claim a results folder for this checkpoint, or verify that it is claimed already.
+
+        With another checkpoint all records would be read again, and counted twice.
+
+        Raises:
+            ConfigError: the folder has results of another checkpoint.
+        """
+        owner_file = f"{folder.rstrip('/')}/{_OWNER}"
+        id_file = f"{self._checkpoint}/{_ID}"
+        owner = self._storage.text(owner_file)
+        own_id = self._storage.text(id_file)
+        if owner and owner != own_id:
+            raise ConfigError(
+                f"{folder} has results of another checkpoint than {self._checkpoint}: give that"
+                " checkpoint, or another folder"
+            )
+        if not own_id:
+            own_id = uuid4().hex
+            self._storage.write(id_file, own_id)
+        if not owner:
+            self._storage.write(owner_file, own_id)
 
     def open_folder(self, batch: int) -> str:
         """Return the folder for the rows of sums of a micro-batch."""

@@ -11,7 +11,7 @@ from typing import Final
 import attrs
 
 from ..aggregation._partials import CLOSES, ERRORS, MAXIMA, PHASES, REQUESTS, SUMS, TALKERS
-from ._finished import PER_MILLE
+from ._estimates import PER_MILLE
 
 #: Talkers per minute and measure.
 TALKERS_MAX: Final = 10

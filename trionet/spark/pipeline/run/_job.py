@@ -18,7 +18,6 @@ from ..._data_source import TrionetDataSource
 from ...source._lag import lag
 from ..aggregation._watermarks import Intake
 from ..results._closing import Outputs
-from ..results._ownership import claim
 from ..results._storage import StateStore, Storage
 from ._batches import BatchProcessor, BatchResult
 from ._session import check_master, open_session
@@ -119,8 +118,8 @@ def run_job(settings: JobSettings, report: Callable[[Event], None]) -> None:
         spark.dataSource.register(TrionetDataSource)
         stop.listen()
         outputs = Outputs(settings.folder, settings.checkpoint, settings.sink())
-        storage = Storage(spark)
-        claim(storage, outputs)
+        store = StateStore(Storage(spark), settings.checkpoint)
+        store.claim(settings.folder)
         batches = BatchProcessor(outputs, settings.delay_us)
         query = start(spark, settings, batches)
         reporter = _Reporter(batches, report)
@@ -132,7 +131,7 @@ def run_job(settings: JobSettings, report: Callable[[Event], None]) -> None:
         finally:
             query.stop()
         reporter.report_done(query)
-        last = StateStore(storage, settings.checkpoint).load_before(sys.maxsize)
+        last = store.load_before(sys.maxsize)
         report(reporter.end(last.open_records, is_stopped=stop.is_requested))
 
 
