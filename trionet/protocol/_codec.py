@@ -34,7 +34,7 @@ class ApiVersionCodec:
             elements of arrays, and tags in all (REQUEST_ELEMENTS_MAX by default).
             ``records`` fields are views into ``buf``.
         encode_response: ``(message, out)``; appends chunks to ``out``. Raises LocalProtocolError
-            for a value its field cannot carry; fields that the version lacks are left out.
+            for a value that does not fit its field; fields that the version lacks are omitted.
         encode_request: as ``encode_response``, but raises LocalProtocolError too for a field that
             is set, that the version lacks and that the schema does not call ignorable.
         decode_response: as ``decode_request``, with RESPONSE_ELEMENTS_MAX.

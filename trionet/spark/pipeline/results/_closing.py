@@ -18,7 +18,7 @@ from typing import Any, Final
 import attrs
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 -- as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from ..aggregation import _partials as partials
 from ..aggregation._partials import CLOSES, ERRORS, INTAKE, REQUESTS, TALKERS

@@ -22,7 +22,7 @@ from collections.abc import Generator, Mapping
 
 import attrs
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 -- as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 -- PySpark's own convention
 
 from ..aggregation import _partials as partials
 from ..aggregation._fold import folded

@@ -12,7 +12,7 @@ from spark.agreement import SUITES
 from trionet.errors import ConfigError
 from trionet.spark.options._options import SinkOptions, SourceOptions
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "spark-options.md"
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "reference" / "spark-options.md"
 NEEDED = {"kafka.bootstrap.servers": "host:9092"}
 SUBSCRIBED = NEEDED | {"subscribe": "t"}
 ROW = re.compile(

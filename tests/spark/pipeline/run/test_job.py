@@ -13,7 +13,7 @@ import trio
 
 import trionet
 from spark.pipeline.logged import Logged, counted, window_of
-from spark.pipeline.results import documents, published, tables
+from spark.pipeline.written_results import documents, published, tables
 from trionet.protocol.request_log import LoggedRequest, decode, encode
 from trionet.testing.brokers._threaded import ThreadedBroker
 

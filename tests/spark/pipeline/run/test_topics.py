@@ -6,7 +6,7 @@ import pytest
 import trio
 
 import trionet
-from spark.pipeline.test_settings import settings
+from spark.pipeline.run.test_settings import settings
 from trionet.client.admin import ConfigResource, ConfigResourceType
 from trionet.errors import ConfigError
 from trionet.spark.pipeline.run._topics import RESULTS_CONFIGS, prepare_topics

@@ -22,7 +22,7 @@ from spark.pipeline.logged import (
     traffic,
     window_of,
 )
-from spark.pipeline.results import documents, published, tables, without_batches
+from spark.pipeline.written_results import documents, published, tables, without_batches
 from trionet.spark.pipeline.results._estimates import api_name
 from trionet.testing.brokers._threaded import ThreadedBroker
 
