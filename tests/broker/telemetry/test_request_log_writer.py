@@ -37,10 +37,10 @@ from trionet.broker.telemetry._broker_metrics import REQUEST_LOG
 from trionet.protocol import api_keys, error_codes
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.protocol.request_log import (
-    ANSWERED,
     CLOSED,
     GONE,
-    WITHOUT_ANSWER,
+    NO_RESPONSE,
+    RESPONDED,
     LoggedConnection,
     LoggedRequest,
     decode,
@@ -108,7 +108,7 @@ async def test_a_request_is_a_row(autojump_clock: MockClock) -> None:
         good, bad = found[2:]
         assert isinstance(good, LoggedRequest)
         assert isinstance(bad, LoggedRequest)
-        assert (12, ANSWERED, 0) == (good.api_version, good.end, good.error_code)
+        assert (12, RESPONDED, 0) == (good.api_version, good.end, good.error_code)
         assert error_codes.UNKNOWN_TOPIC_OR_PARTITION == bad.error_code
         origin = good.origin
         assert ("test", "soft", "1.2") == (
@@ -234,7 +234,7 @@ async def test_a_row_says_how_its_request_ended(autojump_clock: MockClock) -> No
             await other.send(produce_request("nowhere", batch(b"x"), acks=0), 12)
             await trio.sleep(1)
         found = [row for row in await rows(client) if isinstance(row, LoggedRequest)]
-        assert [ANSWERED, WITHOUT_ANSWER, CLOSED] == [row.end for row in found]
+        assert [RESPONDED, NO_RESPONSE, CLOSED] == [row.end for row in found]
         assert [0, 0] == [row.response_bytes for row in found[1:]]
 
 
@@ -310,7 +310,7 @@ async def test_a_fetch_that_waited_for_who_has_gone_is_a_row(autojump_clock: Moc
         await trio.sleep(60)
         async with connect_in_memory(network, broker.bootstrap_servers) as client:
             found = [row for row in await rows(client) if isinstance(row, LoggedRequest)]
-        assert [("CreateTopics", ANSWERED), ("Fetch", GONE)] == [
+        assert [("CreateTopics", RESPONDED), ("Fetch", GONE)] == [
             (api_keys.name_of(row.api_key), row.end) for row in found
         ]
         assert is_exact(broker)

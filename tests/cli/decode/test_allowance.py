@@ -72,7 +72,7 @@ def test_they_share_how_far_they_may_grow(monkeypatch: pytest.MonkeyPatch) -> No
 
     assert [1, 1, 0] == [len(each["records"]) for each in in_a_frame(batch * 3)]
     monkeypatch.setattr(allowance, "INFLATED_BYTES_MAX", 500)
-    assert "grow beyond 500 bytes" in only(decoded(batch))["problem"]["text"]
+    assert "larger than 500 bytes" in only(decoded(batch))["problem"]["text"]
 
 
 @pytest.mark.parametrize("magic", [0, 1])

@@ -36,13 +36,13 @@ def refused(*arguments: str | Path, capsys: pytest.CaptureFixture[str]) -> str:
 def test_a_folder_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     said = refused("--folder", tmp_path / "nowhere", capsys=capsys)
 
-    assert "nowhere: it does not exist; it is what `trionet pipeline run --folder`" in said
+    assert "nowhere: does not exist; give the folder of `trionet pipeline run --folder`" in said
 
 
 def test_a_file_is_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").touch()
 
-    assert "it is no folder" in refused("--folder", tmp_path / "file", capsys=capsys)
+    assert "is not a folder" in refused("--folder", tmp_path / "file", capsys=capsys)
 
 
 def test_a_folder_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,21 +50,24 @@ def test_a_folder_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixtur
 
     said = refused("--folder", f"file://{tmp_path}", capsys=capsys)
 
-    assert "it has no results of a pipeline (there is no windows in it)" in said
+    assert "no results of a pipeline (no windows in it)" in said
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--from", "tomorrow"], "--from 'tomorrow': a time is a day (2026-03-01)"),
-        (["--from", "-1h", "--to", "-2h"], "--from -1h --to -2h: nothing is between"),
+        (["--from", "tomorrow"], "--from 'tomorrow': give a day (2026-03-01)"),
+        (["--from", "-1h", "--to", "-2h"], "--from -1h --to -2h: the range is empty"),
         (["--api", "Produse"], "Produse: unknown API; did you mean Produce?"),
         (["--api", "999"], "`trionet decode --list` shows the known ones"),
         (
             ["--html", "/nowhere/report.html"],
             "--html /nowhere/report.html: the file cannot be written",
         ),
-        (["--master", "nonsense"], "--master nonsense: Spark has local[*], spark://HOST:PORT"),
+        (
+            ["--master", "nonsense"],
+            "--master nonsense: not a Spark master; use local[*], spark://HOST",
+        ),
         (["--set", "kafka.x=1"], "--set kafka.x=1: must have the form spark.KEY=VALUE"),
     ],
 )

@@ -106,14 +106,14 @@ def events() -> list[object]:
     """A micro-batch that has told of minutes, one that has not, and the end."""
     pytest.importorskip("pyspark")
     from trionet.spark.pipeline.aggregation._watermarks import Intake
-    from trionet.spark.pipeline.run._batches import Told
+    from trionet.spark.pipeline.run._batches import BatchResult
     from trionet.spark.pipeline.run._job import BatchDone, JobDone
 
     intake = Intake(requests_read=1200, connections_read=3, late=2, malformed=1)
     return [
         "waiting for the topic requests",
-        BatchDone(Told(4, intake, {29_923_190: 700, 29_923_191: 500}, 29_923_192), 17),
-        BatchDone(Told(5, Intake(requests_read=5), {}, 29_923_192), 0),
+        BatchDone(BatchResult(4, intake, {29_923_190: 700, 29_923_191: 500}, 29_923_192), 17),
+        BatchDone(BatchResult(5, Intake(requests_read=5), {}, 29_923_192), 0),
         JobDone(intake, 2, 40, is_stopped=True),
     ]
 

@@ -70,7 +70,7 @@ async def test_nothing_can_be_sent_to_a_node_that_is_not_ready(
         with pytest.raises(LocalProtocolError, match="not ready for a request; call ready"):
             client.send(NODE, HEARTBEAT)
         await become_ready(client)
-        with pytest.raises(ValueError, match="HeartbeatResponse is no request"):
+        with pytest.raises(ValueError, match="HeartbeatResponse is not a request"):
             client.send(NODE, HeartbeatResponse())
 
 

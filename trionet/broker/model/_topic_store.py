@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from ...net._network import SYSTEM
-from ...protocol._uuids import uuid_text
+from ...protocol._wire import uuid_text
 from ._leadership import Replicas
 
 if TYPE_CHECKING:

@@ -25,15 +25,15 @@ from ...protocol._codec import ApiVersionCodec
 from ...protocol.records import _implementation as implementation
 from ...protocol.records._records import decode_columns
 from ...protocol.request_log import (
-    ANSWERED,
     CLOSED,
     CONNECTION_SIZE,
     CONNECTION_TEXTS,
     GONE,
+    NO_RESPONSE,
+    RESPONDED,
     SAMPLE_ALL,
     TEXT_BYTES_MAX,
     TEXTS,
-    WITHOUT_ANSWER,
     EncodedOrigin,
     LoggedConnection,
     Origin,
@@ -324,14 +324,14 @@ class RequestRecorder:
         if handled == 0 or handled > responded:
             handled = responded  # the response was sent before the handler returned
         response = request.response
-        end: i64 = ANSWERED
+        end: i64 = RESPONDED
         response_bytes: i64 = 0
         if isinstance(response, bytes):
             response_bytes = len(response) - _PREFIX_BYTES
         elif isinstance(response, Send):
             response_bytes = response.size - _PREFIX_BYTES
         elif isinstance(response, NoOp):
-            end = WITHOUT_ANSWER
+            end = NO_RESPONSE
         else:
             end = CLOSED
         if end != CLOSED and not request.is_answered:

@@ -11,7 +11,7 @@ import attrs
 
 from trionet._util._counted import counted
 from trionet.spark.pipeline.aggregation._watermarks import Intake
-from trionet.spark.pipeline.run._batches import Told
+from trionet.spark.pipeline.run._batches import BatchResult
 from trionet.spark.pipeline.run._job import Event, JobDone
 
 #: Records that count towards no minute, and how they are reported.
@@ -47,7 +47,7 @@ class EventPrinter:
 def _lines(event: Event) -> list[str]:
     if isinstance(event, str):
         return [event]
-    excluded = _excluded(event.intake if isinstance(event, JobDone) else event.told.intake)
+    excluded = _excluded(event.intake if isinstance(event, JobDone) else event.result.intake)
     if isinstance(event, JobDone):
         how = "stopped" if event.is_stopped else "all records read"
         is_open = f"{counted(event.open_records, 'record')} in unfinished minutes"
@@ -56,12 +56,12 @@ def _lines(event: Event) -> list[str]:
             f"{counted(event.windows, 'minute')} finished"
         )
         return [f"{how}: {read}, {is_open}{excluded}"]
-    told = event.told
-    if told.windows:
-        requests = sum(told.windows.values())
+    result = event.result
+    if result.windows:
+        requests = sum(result.windows.values())
         lag = counted(event.lag, "record")
-        return [f"{_span(told)}: {counted(requests, 'request')}, lag {lag}{excluded}"]
-    return [f"micro-batch {told.batch}{excluded}"] if excluded else []
+        return [f"{_span(result)}: {counted(requests, 'request')}, lag {lag}{excluded}"]
+    return [f"micro-batch {result.batch}{excluded}"] if excluded else []
 
 
 def _excluded(intake: Intake) -> str:
@@ -69,8 +69,8 @@ def _excluded(intake: Intake) -> str:
     return "".join(f", {count:,} {_EXCLUDED[name]}" for name, count in found.items() if count)
 
 
-def _span(told: Told) -> str:
-    first, last = min(told.windows), max(told.windows)
+def _span(result: BatchResult) -> str:
+    first, last = min(result.windows), max(result.windows)
     if first == last:
         return _time(first)
     return f"{_time(first)} to {_time(last)}, {counted(len(told.windows), 'minute')}"
@@ -87,11 +87,11 @@ def _document(event: Event) -> dict[str, Any] | None:
         intake = {"records": event.intake.records, **attrs.asdict(event.intake)}
         others = {"open_records": event.open_records, "is_stopped": event.is_stopped}
         return {"event": "end", "windows": event.windows, **intake, **others}
-    told = event.told
+    told = event.result
     windows = {f"{_time(window).replace(' ', 'T')}:00Z": n for window, n in told.windows.items()}
     return {
         "event": "batch",
-        "batch": told.batch,
+        "batch": result.batch,
         "windows": windows,
         "lag": event.lag,
         "records": told.intake.records,

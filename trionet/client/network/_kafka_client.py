@@ -49,8 +49,7 @@ from ...errors import (
 )
 from ...net._selector import Selector
 from ...net.wire._close_reason import CloseReason
-from ...protocol._codec import ApiVersionCodec
-from ...protocol._request_keys import api_key_of
+from ...protocol._codec import ApiVersionCodec, api_key_of
 from ...protocol._wire import Message
 from .._api_errors import LASTING
 from .._node import Node

@@ -10,7 +10,7 @@ import trio
 
 from ...client.admin.calls._calls import Calls
 from ...errors import UnsupportedVersionError
-from ...protocol._uuids import uuid_text
+from ...protocol._wire import uuid_text
 from ...protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,

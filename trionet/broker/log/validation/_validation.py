@@ -32,7 +32,7 @@ from ....protocol.records._batch import (
     read_header,
 )
 from ....protocol.records._records import RECORD_BYTES_MIN
-from ....protocol.records.compression._codecs import INFLATION_MAX, NAMES, NONE, ZSTD
+from ....protocol.records.compression._codecs import DECOMPRESSION_RATIO_MAX, NAMES, NONE, ZSTD
 from ..files._directory import Buffer
 from ..segments._index import ENTRY_MAX
 from ..segments._log_config import LogConfig
@@ -85,7 +85,9 @@ def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[Batch
 def records_max(header: BatchHeader) -> int:
     """The maximum number of records in a batch of this length and codec."""
     body = header.length - _BODY_AT
-    return body * INFLATION_MAX.get(header.attributes & _CODEC_MASK, 1) // RECORD_BYTES_MIN
+    return (
+        body * DECOMPRESSION_RATIO_MAX.get(header.attributes & _CODEC_MASK, 1) // RECORD_BYTES_MIN
+    )
 
 
 def _check_frame(records: Buffer, position: int, total: int, config: LogConfig) -> BatchHeader:

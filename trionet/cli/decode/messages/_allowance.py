@@ -127,6 +127,6 @@ def _read_varint(body: bytes, pos: int) -> tuple[int, int]:
         shift += 7
         pos += 1
         if shift > _VARINT_BITS_MAX:
-            raise WireFormatError("a varint is longer than ten bytes")
+            raise WireFormatError("varint longer than ten bytes")
     value |= byte << shift
     return (value >> 1) ^ -(value & 1), pos + 1

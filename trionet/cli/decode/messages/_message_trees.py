@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from trionet.protocol._codec import Encode
-from trionet.protocol._uuids import uuid_text
-from trionet.protocol._wire import Message
+from trionet.protocol._wire import Message, uuid_text
 
 from ._allowance import Allowance
 from ._batches import record_batches

@@ -9,7 +9,7 @@ import attrs
 
 from ....errors import ApiError
 from ....protocol import error_codes
-from ....protocol._uuids import uuid_text
+from ....protocol._wire import uuid_text
 from ....protocol.messages import add_raft_voter, describe_quorum
 from ....protocol.messages.remove_raft_voter import RemoveRaftVoterRequest, RemoveRaftVoterResponse
 from ..._api_errors import api_error

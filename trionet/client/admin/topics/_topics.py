@@ -10,7 +10,7 @@ import trio
 
 from ....errors import TrionetError, UnsupportedVersionError
 from ....protocol import error_codes
-from ....protocol._uuids import uuid_text
+from ....protocol._wire import uuid_text
 from ....protocol.api_keys import DELETE_TOPICS
 from ....protocol.messages.create_partitions import (
     CreatePartitionsAssignment,

@@ -10,7 +10,7 @@ from typing import Any, Final
 import trio
 
 from ....errors import DisconnectedError
-from ....protocol._request_keys import api_key_of
+from ....protocol._codec import api_key_of
 from ....protocol._wire import Message
 from ....protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ..._api_errors import api_error, is_retriable

@@ -55,9 +55,9 @@ class DecompressedBatch:
         try:
             columns, pos = implementation.reader.read_columns(self._body, self._pos, count, *bases)
         except IndexError as error:
-            raise_from(WireFormatError("a record is truncated"), error)
+            raise_from(WireFormatError("truncated record"), error)
         except UnicodeDecodeError as error:
-            raise_from(WireFormatError("a record header's key is not UTF-8"), error)
+            raise_from(WireFormatError("the key of a record header is not UTF-8"), error)
         if count == self.left and pos != self._end:
             raise WireFormatError("the records of a batch do not end where the batch ends")
         self._pos = pos

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final, cast
 
 from ....protocol.records import _implementation as implementation
-from ....protocol.records._batch import HEADER_SIZE, TRANSACTIONAL, Bytes, sealed
+from ....protocol.records._batch import HEADER_SIZE, TRANSACTIONAL, Bytes, seal_batch
 from ....protocol.records._records import compressed_chunks
 from ....protocol.records._types import Headers, as_bytes
 from ..._topic_partition import TopicPartition
@@ -232,7 +232,7 @@ class ProducerBatch:
         if self._body is None:
             self._body = compressed_chunks(self._builder, self._codec, self._level)
         builder = self._builder
-        return sealed(
+        return seal_batch(
             self._body,
             builder.count,
             attributes=self._codec | (TRANSACTIONAL if self.is_transactional else 0),
