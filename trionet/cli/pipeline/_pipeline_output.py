@@ -73,7 +73,7 @@ def _span(result: BatchResult) -> str:
     first, last = min(result.windows), max(result.windows)
     if first == last:
         return _time(first)
-    return f"{_time(first)} to {_time(last)}, {counted(len(told.windows), 'minute')}"
+    return f"{_time(first)} to {_time(last)}, {counted(len(result.windows), 'minute')}"
 
 
 def _time(window: int) -> str:
@@ -87,13 +87,13 @@ def _document(event: Event) -> dict[str, Any] | None:
         intake = {"records": event.intake.records, **attrs.asdict(event.intake)}
         others = {"open_records": event.open_records, "is_stopped": event.is_stopped}
         return {"event": "end", "windows": event.windows, **intake, **others}
-    told = event.result
-    windows = {f"{_time(window).replace(' ', 'T')}:00Z": n for window, n in told.windows.items()}
+    result = event.result
+    windows = {f"{_time(window).replace(' ', 'T')}:00Z": n for window, n in result.windows.items()}
     return {
         "event": "batch",
         "batch": result.batch,
         "windows": windows,
         "lag": event.lag,
-        "records": told.intake.records,
-        **attrs.asdict(told.intake),
+        "records": result.intake.records,
+        **attrs.asdict(result.intake),
     }
