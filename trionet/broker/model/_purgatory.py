@@ -160,8 +160,8 @@ class Purgatory:
                 if operation in self._keys:
                     self._complete(operation)
             self._sleep = trio.CancelScope(deadline=deadlines[0][0] if deadlines else float("inf"))
-            # The scope is replaced before this check: an operation put off after it cancels the
-            # new scope, one put off before it is found here. Neither is left waiting.
+            # The scope is replaced before this check: an operation deferred after it cancels the
+            # new scope, one deferred before it is found here. Neither is left waiting.
             if self._due:
                 continue
             with self._sleep:
