@@ -110,8 +110,8 @@ class PartitionOpening:
         names = ", ".join(f"{topic}-{number}" for topic, number in refused[:NAMED_MAX])
         more = f" and {len(refused) - NAMED_MAX} more" if len(refused) > NAMED_MAX else ""
         raise MissingRecordsError(
-            f"records of {names}{more} are missing (see the log) and log.missing.records.allowed is"
-            " false; restore the files from a backup, or start with"
+            f"records of {names}{more} are missing, and log.missing.records.allowed is false (see"
+            " the log); restore the files from a backup, or start with"
             " log.missing.records.allowed=true to continue without these records"
         )
 
