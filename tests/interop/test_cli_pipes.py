@@ -52,7 +52,7 @@ def test_an_output_that_nobody_reads_is_given_up_after_a_signal(trionet: Command
         err = process.stderr.read().decode()
 
     assert 1 == status
-    assert "nobody reads the output: " in err
+    assert "the output is not being read: " in err
     assert b"0" * 1000 == trionet.consume("-G", topic, topic, "-c", "1").out.rstrip()
 
 
@@ -68,7 +68,7 @@ def test_a_full_disk_is_told(trionet: CommandLine) -> None:
         status, _, err = ended(process)
 
     assert 1 == status
-    assert "trionet consume: cannot write the output: No space left on device" in err
+    assert "trionet consume: cannot write to standard output: No space left on device" in err
 
 
 def test_input_that_is_closed_or_none_is_told(trionet: CommandLine) -> None:

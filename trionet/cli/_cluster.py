@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from trionet.errors import ApiError, ConfigError, TrionetError
 
-from .arguments._numbers import INT32_MAX, whole
+from .arguments._numbers import INT32_MAX, bounded_int
 from .arguments._parser import Subcommands, Verb, run
 from .arguments._times import time_text
 from .clients._admin import run_with_admin
@@ -104,7 +104,7 @@ def _add_log_dirs_arguments(parser: argparse.ArgumentParser) -> None:
         "--broker-id",
         dest="broker_ids",
         metavar="ID",
-        type=whole(0, INT32_MAX),
+        type=bounded_int(0, INT32_MAX),
         action="append",
         default=[],
         help="only this broker; may be repeated",

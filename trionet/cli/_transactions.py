@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from trionet.errors import ConfigError
 
 from .arguments._name_patterns import split_names
-from .arguments._numbers import INT64_MAX, whole
+from .arguments._numbers import INT64_MAX, bounded_int
 from .arguments._parser import Subcommands, Verb, run
 from .arguments._times import time_text
 from .clients._admin import run_with_admin
@@ -34,7 +34,7 @@ def _add_list_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--producer-id",
-        type=whole(0, INT64_MAX),
+        type=bounded_int(0, INT64_MAX),
         action="append",
         default=[],
         metavar="ID",
@@ -42,7 +42,7 @@ def _add_list_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--longer-than-ms",
-        type=whole(0, INT64_MAX),
+        type=bounded_int(0, INT64_MAX),
         metavar="N",
         help="only transactions open for longer than this (Kafka 3.8)",
     )
@@ -159,7 +159,7 @@ def _add_abort_hanging_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("topic", metavar="TOPIC:N", help="the partition of the transaction")
     parser.add_argument(
         "--start-offset",
-        type=whole(0, INT64_MAX),
+        type=bounded_int(0, INT64_MAX),
         required=True,
         metavar="OFFSET",
         help="offset of its first record",

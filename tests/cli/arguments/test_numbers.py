@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from support.command_runs import Run
-from trionet.cli.arguments._numbers import INT16_MAX, INT32_MAX, INT64_MAX, is_natural, whole
+from trionet.cli.arguments._numbers import INT16_MAX, INT32_MAX, INT64_MAX, bounded_int, is_natural
 
 TOO_LARGE = str(INT64_MAX + 1)
 
@@ -16,13 +16,13 @@ TOO_LARGE = str(INT64_MAX + 1)
     ("text", "number"), [("1", 1), ("32767", INT16_MAX), ("-1", -1), ("0007", 7)]
 )
 def test_a_number_within_limits_is_taken(text: str, number: int) -> None:
-    assert number == whole(1, INT16_MAX, default=-1)(text)
+    assert number == bounded_int(1, INT16_MAX, default=-1)(text)
 
 
 @pytest.mark.parametrize("text", ["0", "-2", "32768", "", "x", "1_0", " 1", "\u0661", "9" * 9999])
 def test_others_are_refused_with_what_is_allowed(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError) as caught:
-        whole(1, INT16_MAX, default=-1)(text)
+        bounded_int(1, INT16_MAX, default=-1)(text)
 
     assert "expected 1 to 32767, or -1 for the broker's default" in str(caught.value)
     assert len(str(caught.value)) < 200

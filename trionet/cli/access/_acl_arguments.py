@@ -41,7 +41,7 @@ FIELDS: Final = (
 
 def add_acl_arguments(parser: argparse.ArgumentParser, *, is_filter: bool) -> None:
     """Add the options for principals, hosts, operations and resources."""
-    repeatable = {"action": "append", "default": [], "metavar": "NAME"}  # type: dict[str, Any]
+    repeatable: dict[str, Any] = {"action": "append", "default": [], "metavar": "NAME"}
     parser.add_argument(
         "--allow-principal",
         **repeatable,

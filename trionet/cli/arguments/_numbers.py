@@ -16,7 +16,7 @@ _NUMBER: Final = re.compile(r"-?[0-9]+")
 _DIGITS_MAX: Final = 40
 
 
-def whole(least: int, most: int, *, default: int | None = None) -> Callable[[str], int]:
+def bounded_int(least: int, most: int, *, default: int | None = None) -> Callable[[str], int]:
     """Return a ``type`` for argparse: an integer within limits.
 
     Args:

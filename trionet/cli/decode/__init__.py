@@ -1,4 +1,9 @@
-"""``trionet decode``: show the contents of Kafka protocol frames and record batches."""
+"""``trionet decode``: show the contents of Kafka protocol frames and record batches.
+
+``input`` opens sources, detects what they contain, and splits them into frames and batches.
+``_conversation`` matches responses to requests, ``messages`` turns each part into a tree of plain
+values, and ``output`` formats the trees as text lines or JSON documents.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..arguments._parser import Subcommands, Verb, run
-from . import _delete, _delete_offsets, _describe, _list, _remove_members, _reset
+from . import _delete, _describe, _list, _reset
 
 COMMANDS: Final = {
     "list": Verb("list groups", _list.add_arguments, _list.run),
@@ -15,12 +15,18 @@ COMMANDS: Final = {
         _describe.run,
     ),
     "reset": Verb("reset the offsets of a group", _reset.add_arguments, _reset.run),
-    "delete": Verb("delete groups and their offsets", _delete.add_arguments, _delete.run),
+    "delete": Verb(
+        "delete groups and their offsets", _delete.add_delete_arguments, _delete.run_delete
+    ),
     "delete-offsets": Verb(
-        "delete committed offsets of a group", _delete_offsets.add_arguments, _delete_offsets.run
+        "delete committed offsets of a group",
+        _delete.add_delete_offsets_arguments,
+        _delete.run_delete_offsets,
     ),
     "remove-members": Verb(
-        "remove members from a group", _remove_members.add_arguments, _remove_members.run
+        "remove members from a group",
+        _delete.add_remove_members_arguments,
+        _delete.run_remove_members,
     ),
 }
 

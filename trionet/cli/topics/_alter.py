@@ -10,7 +10,7 @@ from trionet.errors import ConfigError
 
 from ..arguments._config_changes import Changes, add_change_arguments, change_labels, changes
 from ..arguments._name_patterns import add_regex_argument
-from ..arguments._numbers import INT32_MAX, whole
+from ..arguments._numbers import INT32_MAX, bounded_int
 from ..clients._admin import run_with_admin
 from ..clients._connection import add_connection_arguments
 from ..clients._topic_selection import selected_names
@@ -33,14 +33,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     more.add_argument(
         "-p",
         "--partitions",
-        type=whole(1, INT32_MAX),
+        type=bounded_int(1, INT32_MAX),
         metavar="TOTAL",
         help="new number of partitions of each topic",
     )
     more.add_argument(
         "-n",
         "--add-partitions",
-        type=whole(1, INT32_MAX),
+        type=bounded_int(1, INT32_MAX),
         metavar="N",
         help="number of partitions to add to each topic",
     )

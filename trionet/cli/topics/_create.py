@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from trionet.errors import ApiError, ConfigError
 
 from ..arguments._config_changes import key_value
-from ..arguments._numbers import INT16_MAX, INT32_MAX, is_natural, whole
+from ..arguments._numbers import INT16_MAX, INT32_MAX, bounded_int, is_natural
 from ..clients._admin import run_with_admin
 from ..clients._connection import add_connection_arguments
 from ..terminal._output import Table, add_format_arguments, print_message, write_results
@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-p",
         "--partitions",
-        type=whole(1, INT32_MAX, default=-1),
+        type=bounded_int(1, INT32_MAX, default=-1),
         default=-1,
         metavar="N",
         help="partitions of each topic (default: the broker's num.partitions)",
@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--replicas",
         "--replication-factor",
         dest="replicas",
-        type=whole(1, INT16_MAX, default=-1),
+        type=bounded_int(1, INT16_MAX, default=-1),
         default=-1,
         metavar="N",
         help="replicas of each partition (default: the broker's default.replication.factor)",
