@@ -143,7 +143,7 @@ async def open_member(
                 with caller.block():
                     yield member
             except BaseException:
-                with trio.move_on_after(2 * settings.cancelled_close_seconds_max, shield=True):
+                with trio.move_on_after(2 * settings.cancelled_close_timeout_seconds, shield=True):
                     await member.coordinator.close(is_normal=False)
                 raise
             else:

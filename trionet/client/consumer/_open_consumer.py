@@ -133,7 +133,7 @@ class _Parts:
             self._coordinator,
             OffsetFetcher(
                 client,
-                timeout_seconds=settings.api_seconds,
+                timeout_seconds=settings.api_timeout_seconds,
                 is_read_committed=settings.fetch.is_read_committed,
                 retry=settings.client.metadata.retry,
                 rng=network.chance,
@@ -230,7 +230,7 @@ class _Parts:
     def _cancelled_close_seconds(self) -> float:
         """The limit for :meth:`_close` after an error or cancellation: callbacks and LeaveGroup."""
         group = self._settings.group
-        return 0.0 if group is None else 2 * group.cancelled_close_seconds_max
+        return 0.0 if group is None else 2 * group.cancelled_close_timeout_seconds
 
     async def _close(self, *, is_normal: bool) -> None:
         """Leave the group, even if the end is cancelled before it has begun."""

@@ -50,7 +50,7 @@ def test_a_new_member_wants_to_join() -> None:
 
 
 def test_a_join_asks_in_milliseconds_and_waits_as_long_as_a_user_may_take() -> None:
-    settings = attrs.evolve(SETTINGS, session_seconds=45.0, poll_seconds_max=300.0)
+    settings = attrs.evolve(SETTINGS, session_timeout_seconds=45.0, max_poll_interval_seconds=300.0)
     asked = ClassicMember(settings).join_request([("range", b"x")])
 
     assert (45_000, 300_000, "consumer") == (

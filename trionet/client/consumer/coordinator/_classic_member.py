@@ -142,8 +142,8 @@ class ClassicMember:
         self.state = MemberState.PREPARING_REBALANCE
         return JoinGroupRequest(
             group_id=self._settings.group_id,
-            session_timeout_ms=round(self._settings.session_seconds * 1000),
-            rebalance_timeout_ms=round(self._settings.poll_seconds_max * 1000),
+            session_timeout_ms=round(self._settings.session_timeout_seconds * 1000),
+            rebalance_timeout_ms=round(self._settings.max_poll_interval_seconds * 1000),
             member_id=self.generation.member_id,
             group_instance_id=self._settings.instance_id,
             protocol_type=PROTOCOL_TYPE,

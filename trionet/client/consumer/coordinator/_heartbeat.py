@@ -13,12 +13,12 @@ class Heartbeat:
 
     Args:
         seconds: the interval.
-        session_seconds: the session ends this long after the last response.
+        session_timeout_seconds: the session ends this long after the last response.
     """
 
-    def __init__(self, seconds: float, session_seconds: float) -> None:
+    def __init__(self, seconds: float, session_timeout_seconds: float) -> None:
         self._seconds = seconds
-        self._session_seconds = session_seconds
+        self._session_seconds = session_timeout_seconds
         self._due_at = self._heard_at = -math.inf
 
     def begin(self, now: float) -> None:
