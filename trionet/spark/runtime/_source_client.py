@@ -90,7 +90,7 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
     )
     of_admin = AdminSettings(
         client=made.client,
-        api_timeout_seconds=made.api_seconds,
+        api_seconds=made.api_timeout_seconds,
         retry=made.client.metadata.retry,
         unknown_topic_seconds=UNKNOWN_TOPIC_SECONDS,
     )
