@@ -396,8 +396,8 @@ class ConsumerCoordinator:
             is_normal: whether the user's block has ended normally, which finishes the current
                 record; after an error or a cancellation that record is not finished.
 
-        Limited by ``close_timeout_seconds``, or by ``cancelled_close_timeout_seconds`` if the end is not
-        normal or the caller is cancelled meanwhile.
+        Limited by ``close_timeout_seconds``, or by ``cancelled_close_timeout_seconds`` if the end
+        is not normal or the caller is cancelled meanwhile.
         """
         self._is_leaving = True
         if is_normal:

@@ -24,8 +24,9 @@ class GroupSettings:
         session_timeout_seconds: a member without heartbeats for this long is removed
             (``session.timeout.ms``).
         heartbeat_seconds: the interval of heartbeats (``heartbeat.interval.ms``).
-        max_poll_interval_seconds: a consumer that does not request the next record within this time leaves
-            the group; also how long a rebalance waits for a member (``max.poll.interval.ms``).
+        max_poll_interval_seconds: a consumer that does not request the next record within this time
+            leaves the group; also how long a rebalance waits for a member
+            (``max.poll.interval.ms``).
         assignors: in the order of preference (``partition.assignment.strategy``).
         auto_commit_seconds: the interval of auto-commits (``auto.commit.interval.ms``); None for
             none (``enable.auto.commit=false``).
@@ -36,8 +37,8 @@ class GroupSettings:
             JoinGroup may take as long as a rebalance.
         api_timeout_seconds: how long a call of the user retries transient errors
             (``default.api.timeout.ms``).
-        close_timeout_seconds: the limit for the end of the block, with the last commit and LeaveGroup
-            (Kafka: the timeout of close).
+        close_timeout_seconds: the limit for the end of the block, with the last commit and
+            LeaveGroup (Kafka: the timeout of close).
         cancelled_close_timeout_seconds: the same if the block ends by an error or is cancelled.
         blocked_seconds: warn about tasks that block the event loop for longer; infinite for none.
     """
