@@ -72,7 +72,7 @@ class GroupMember:
 
     async def ask(self) -> None:
         """Ask for a record, once, and do not wait for it."""
-        self.coordinator.poll_interval.asked(trio.current_time())
+        self.coordinator.poll_interval.polled(trio.current_time())
         while self.coordinator.needs_poll:
             await self.coordinator.poll()
 

@@ -446,7 +446,7 @@ class Consumer:
             await trio.lowlevel.checkpoint()
             coordinator = self._coordinator
             if coordinator is not None:
-                coordinator.poll_interval.asked(self._clock())
+                coordinator.poll_interval.polled(self._clock())
             if self._client.reachability.was_reached:
                 chunk = await self._wait_for_chunk()
             else:

@@ -166,7 +166,7 @@ class Membership:
             lambda _: member.join_request(self._protocols()),
             timeout_seconds=max(settings.request_timeout_seconds, rebalance_seconds),
         )
-        verdict = member.joined(response)
+        verdict = member.handle_join(response)
         if verdict is not Verdict.DONE:
             return verdict
         assignments = await self._leader.assignments(response)
@@ -175,7 +175,7 @@ class Membership:
         synced = await self._finder.request(
             SyncGroupRequest, lambda _: member.sync_request(assignments)
         )
-        verdict = member.synced(synced)
+        verdict = member.handle_sync(synced)
         if verdict is Verdict.DONE:
             LOGGER.info(
                 "group %s: joined generation %d as %s with assignor %s",
@@ -191,7 +191,7 @@ class Membership:
         now = trio.current_time()
         if self.poll_interval.left(now) <= 0:
             await self._leave_slow_user(now)
-        elif seconds := min(self._heartbeat.due_in(now), self.poll_interval.look_again_in(now)):
+        elif seconds := min(self._heartbeat.due_in(now), self.poll_interval.next_check_in(now)):
             with trio.move_on_after(seconds):
                 await self._changed.wait()
         else:
@@ -209,7 +209,7 @@ class Membership:
                 lambda _: member.heartbeat_request(),
                 timeout_seconds=min(settings.request_timeout_seconds, session_left),
             )
-            verdict = member.heard(response, sent_as)
+            verdict = member.handle_heartbeat(response, sent_as)
         except DisconnectedError:
             verdict = Verdict.RETRY_LATER
         except FencedInstanceIdError:
@@ -228,7 +228,7 @@ class Membership:
             self._failures += 1
             wait = self._settings.retry.seconds(self._failures, self._rng)
             self._heartbeat.failed(now, wait)
-        self._leader.look_at_metadata()
+        self._leader.check_metadata()
         if member.rejoin_reason is not None:
             self._notify()
 
@@ -243,7 +243,7 @@ class Membership:
             "group %s: leaving, because %.1f s have passed since the last request for a record, and"
             " max.poll.interval.ms is %.0f. Raise that limit, or do less work per record",
             self._settings.group_id,
-            now - self.poll_interval.asked_at,
+            now - self.poll_interval.polled_at,
             self._settings.max_poll_interval_seconds * 1000,
         )
         if not self._member.is_static:
