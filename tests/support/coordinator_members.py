@@ -72,7 +72,7 @@ class GroupMember:
 
     async def ask(self) -> None:
         """Ask for a record, once, and do not wait for it."""
-        self.coordinator.poll_interval.asked(trio.current_time())
+        self.coordinator.poll_interval.polled(trio.current_time())
         while self.coordinator.needs_poll:
             await self.coordinator.poll()
 
@@ -143,7 +143,7 @@ async def open_member(
                 with caller.block():
                     yield member
             except BaseException:
-                with trio.move_on_after(2 * settings.cancelled_close_seconds_max, shield=True):
+                with trio.move_on_after(2 * settings.cancelled_close_timeout_seconds, shield=True):
                     await member.coordinator.close(is_normal=False)
                 raise
             else:

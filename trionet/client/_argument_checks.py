@@ -16,8 +16,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 T = TypeVar("T")
 
-OFFSET_MAX: Final = 2**63 - 1
-"""The largest offset in the protocol."""
+OFFSET_MAX: Final = 2**63 - 2
+"""The largest offset of a record; the protocol can carry one more, for the position after it."""
 
 EPOCH_MAX: Final = 2**31 - 1
 """The largest epoch in the protocol."""

@@ -77,15 +77,15 @@ def test_a_key_becomes_a_setting_of_fetches(
         ({"group_instance_id": "i"}, "instance_id", "i"),
         ({"client_rack": "r"}, "rack_id", "r"),
         ({}, "rack_id", None),
-        ({"session_timeout_ms": 7000}, "session_seconds", 7.0),
+        ({"session_timeout_ms": 7000}, "session_timeout_seconds", 7.0),
         ({"heartbeat_interval_ms": 7}, "heartbeat_seconds", 0.007),
-        ({"max_poll_interval_ms": 7}, "poll_seconds_max", 0.007),
+        ({"max_poll_interval_ms": 7}, "max_poll_interval_seconds", 0.007),
         ({"auto_commit_interval_ms": 7}, "auto_commit_seconds", 0.007),
         ({"enable_auto_commit": True}, "auto_commit_seconds", 5.0),
         ({"enable_auto_commit": False}, "auto_commit_seconds", None),
         ({"exclude_internal_topics": False}, "exclude_internal_topics", False),
-        ({"request_timeout_ms": 7000}, "request_seconds", 7.0),
-        ({"default_api_timeout_ms": 7}, "api_seconds_max", 0.007),
+        ({"request_timeout_ms": 7000}, "request_timeout_seconds", 7.0),
+        ({"default_api_timeout_ms": 7}, "api_timeout_seconds", 0.007),
     ],
 )
 def test_a_key_becomes_a_setting_of_the_group(
@@ -179,8 +179,8 @@ def test_an_assignor_that_there_is_not_is_an_error() -> None:
         (
             {"group_protocol": "consumer"},
             (
-                "group.protocol = 'consumer' is not supported; allowed: classic, since this"
-                " version has no groups of KIP-848"
+                "group.protocol = 'consumer' is not supported; set it to classic, since this"
+                " version does not support KIP-848"
             ),
         ),
     ],
@@ -193,7 +193,7 @@ def test_settings_that_are_made_already_are_taken_as_they_are() -> None:
     made = ConsumerSettings(records_max=7)
 
     assert made is consumer_settings(made, {})
-    with pytest.raises(TypeError, match="take no keywords beside them"):
+    with pytest.raises(TypeError, match="cannot be combined with keyword settings"):
         consumer_settings(made, {"group_id": "g"})
 
 

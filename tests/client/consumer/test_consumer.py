@@ -306,7 +306,7 @@ async def test_topic_need_not_be_read_to_be_asked_about() -> None:
 
 
 async def test_questions_that_nobody_can_answer_end_in_time() -> None:
-    settings = attrs.evolve(FROM_START, api_seconds=0.2, allow_auto_topic_creation=False)
+    settings = attrs.evolve(FROM_START, api_timeout_seconds=0.2, allow_auto_topic_creation=False)
     async with reading(settings) as (consumer, _, _):
         nowhere = TopicPartition("nowhere", 0)
         with pytest.raises(

@@ -80,7 +80,7 @@ def consumer_settings(
         fetch=_fetch_settings(read),
         reset=ResetStrategy.parse(read.text("auto.offset.reset")),
         records_max=read.integer("max.poll.records"),
-        api_seconds=read.seconds("default.api.timeout.ms"),
+        api_timeout_seconds=read.seconds("default.api.timeout.ms"),
         allow_auto_topic_creation=read.flag("allow.auto.create.topics"),
         group=_group_settings(read, own),
     )
@@ -119,15 +119,15 @@ def _group_settings(config: ClientConfig, own: Mapping[str, Assignor]) -> GroupS
         group_id=config.text("group.id"),
         instance_id=config.optional("group.instance.id"),
         rack_id=config.optional("client.rack"),
-        session_seconds=config.seconds("session.timeout.ms"),
+        session_timeout_seconds=config.seconds("session.timeout.ms"),
         heartbeat_seconds=config.seconds("heartbeat.interval.ms"),
-        poll_seconds_max=config.seconds("max.poll.interval.ms"),
+        max_poll_interval_seconds=config.seconds("max.poll.interval.ms"),
         assignors=tuple(_assignors(config, own)),
         auto_commit_seconds=config.seconds("auto.commit.interval.ms") if auto_commit else None,
         exclude_internal_topics=config.flag("exclude.internal.topics"),
         retry=retry_backoff(config),
-        request_seconds=config.seconds("request.timeout.ms"),
-        api_seconds_max=config.seconds("default.api.timeout.ms"),
+        request_timeout_seconds=config.seconds("request.timeout.ms"),
+        api_timeout_seconds=config.seconds("default.api.timeout.ms"),
     )
 
 

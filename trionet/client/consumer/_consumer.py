@@ -11,10 +11,7 @@ import trio
 
 from ..._util._raising import again
 from ...errors import ConfigError, TrionetError
-from .._topic_partition import OffsetAndMetadata, TopicPartition
-from ..metrics._statistics import ClientStatistics
-from ..network._kafka_client import KafkaClient
-from ._argument_checks import (
+from .._argument_checks import (
     checked_epoch,
     checked_offset,
     offsets_to_commit,
@@ -22,6 +19,9 @@ from ._argument_checks import (
     topic_partition,
     topic_partitions,
 )
+from .._topic_partition import OffsetAndMetadata, TopicPartition
+from ..metrics._statistics import ClientStatistics
+from ..network._kafka_client import KafkaClient
 from ._settings import ConsumerSettings
 from .coordinator._classic_member import GroupMetadata
 from .coordinator._consumer_coordinator import ConsumerCoordinator
@@ -446,7 +446,7 @@ class Consumer:
             await trio.lowlevel.checkpoint()
             coordinator = self._coordinator
             if coordinator is not None:
-                coordinator.poll_interval.asked(self._clock())
+                coordinator.poll_interval.polled(self._clock())
             if self._client.reachability.was_reached:
                 chunk = await self._wait_for_chunk()
             else:
@@ -457,7 +457,7 @@ class Consumer:
 
     async def _wait_for_first_chunk(self) -> Chunk:
         """Wait for a chunk, but raise if no broker is reached within ``default.api.timeout.ms``."""
-        client, seconds = self._client, self._settings.api_seconds
+        client, seconds = self._client, self._settings.api_timeout_seconds
         while True:
             with client.reachability.until_reached(seconds, client.connection_problem):
                 return await self._wait_for_chunk()

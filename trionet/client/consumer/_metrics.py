@@ -34,7 +34,7 @@ class ConsumerMetrics:
         subscriptions: the assigned partitions.
         counters: of fetched records.
         is_read_committed: the lag counts to the first open transaction.
-        asked_at: returns when the user last requested records; None outside groups.
+        polled_at: returns when the user last requested records; None outside groups.
     """
 
     def __init__(
@@ -44,19 +44,19 @@ class ConsumerMetrics:
         counters: FetchCounters,
         *,
         is_read_committed: bool,
-        asked_at: Callable[[], float] | None,
+        polled_at: Callable[[], float] | None,
     ) -> None:
         group = client.metrics.group(_FETCHES)
         self._subscriptions = subscriptions
         self._counters = counters
-        self._asked_at = asked_at
+        self._asked_at = polled_at
         self._consumed = _Consumed(client.metrics.group(_FETCHES, *TOPIC))
         self._fetches = _Fetches(group, client)
         self._positions = _Positions(
             group, client.metrics.group(_FETCHES, *PARTITION), is_read_committed=is_read_committed
         )
         of_group = client.metrics.group(_GROUP)
-        self._member = _member_metrics(of_group, client) if asked_at is not None else ()
+        self._member = _member_metrics(of_group, client) if polled_at is not None else ()
         self._assigned = of_group.gauge("assigned-partitions", "Partitions that are assigned.")
         self._last_poll = client.metrics.group("consumer-metrics").gauge(
             "last-poll-seconds-ago", "Seconds since records were last requested; -1 before."

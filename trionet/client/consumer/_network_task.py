@@ -83,4 +83,4 @@ class NetworkTask:
         for topic in metadata.cluster.topics.values():
             if topic.error_code in _FINAL:
                 self._errors.add(api_error(topic.error_code, f"topic {topic.name}"))
-        self._subscriptions.look_at_leaders(metadata.cluster)
+        self._subscriptions.validate_positions_of_new_leaders(metadata.cluster)

@@ -92,14 +92,14 @@ async def open_consumer(
 class _Polling:
     """Runs the network task shielded from a cancellation of the user's block."""
 
-    def __init__(self, background: NetworkTask) -> None:
-        self._background = background
+    def __init__(self, task: NetworkTask) -> None:
+        self._network_task = task
         self.scope = trio.CancelScope(shield=True)
 
     async def run(self) -> None:
         """Poll until the scope is cancelled, which the end of the block does in bounded time."""
         with self.scope:
-            await self._background.run()
+            await self._network_task.run()
 
 
 class _Parts:
@@ -122,7 +122,7 @@ class _Parts:
         self._subscriptions = SubscriptionState(settings.reset)
         self._coordinator = self._make_coordinator()
         self._fetcher = self._make_fetcher()
-        self._background = self._make_background()
+        self._network_task = self._make_network_task()
         self.consumer = Consumer._create(  # noqa: SLF001 -- of this package
             client,
             self._subscriptions,
@@ -133,7 +133,7 @@ class _Parts:
             self._coordinator,
             OffsetFetcher(
                 client,
-                timeout_seconds=settings.api_seconds,
+                timeout_seconds=settings.api_timeout_seconds,
                 is_read_committed=settings.fetch.is_read_committed,
                 retry=settings.client.metadata.retry,
                 rng=network.chance,
@@ -167,19 +167,19 @@ class _Parts:
             hooks=self._hooks,
         )
 
-    def _make_background(self) -> NetworkTask:
+    def _make_network_task(self) -> NetworkTask:
         client, subscriptions, errors = self._client, self._subscriptions, self._errors
         retry = self._settings.client.metadata.retry
-        questions = LeaderRequests(client, errors, retry, self._network.chance)
+        requests = LeaderRequests(client, errors, retry, self._network.chance)
         reset = OffsetReset(
             client,
             subscriptions,
             errors,
-            questions,
+            requests,
             is_read_committed=self._settings.fetch.is_read_committed,
             now_ms=self._network.now_ms,
         )
-        validation = PositionValidator(client, subscriptions, errors, questions)
+        validation = PositionValidator(client, subscriptions, errors, requests)
         workers = reset, validation, self._fetcher
         coordinator = self._coordinator
         find_offsets = (
@@ -194,7 +194,7 @@ class _Parts:
             self._subscriptions,
             self._fetcher.counters,
             is_read_committed=self._settings.fetch.is_read_committed,
-            asked_at=None if coordinator is None else lambda: coordinator.poll_interval.asked_at,
+            polled_at=None if coordinator is None else lambda: coordinator.poll_interval.polled_at,
         ).collect
 
     def _begin_without_group(self) -> None:
@@ -207,7 +207,7 @@ class _Parts:
         with raise_single_error() as caller:
             async with trio.open_nursery() as nursery:
                 # A cancelled block leaves its group, too: until then responses have to be read.
-                polling = _Polling(self._background)
+                polling = _Polling(self._network_task)
                 # Nothing has to wait for their start: calls of the consumer queue what they need.
                 nursery.start_soon(polling.run)  # noqa: ASYNC113
                 if self._coordinator is not None:
@@ -230,7 +230,7 @@ class _Parts:
     def _cancelled_close_seconds(self) -> float:
         """The limit for :meth:`_close` after an error or cancellation: callbacks and LeaveGroup."""
         group = self._settings.group
-        return 0.0 if group is None else 2 * group.cancelled_close_seconds_max
+        return 0.0 if group is None else 2 * group.cancelled_close_timeout_seconds
 
     async def _close(self, *, is_normal: bool) -> None:
         """Leave the group, even if the end is cancelled before it has begun."""

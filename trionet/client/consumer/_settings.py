@@ -22,7 +22,7 @@ class ConsumerSettings:
         fetch: how records are fetched.
         reset: where to begin without an offset (``auto.offset.reset``).
         records_max: the most in one batch of :meth:`.Consumer.batches` (``max.poll.records``).
-        api_seconds: how long a call such as :meth:`.Consumer.end_offsets` retries
+        api_timeout_seconds: how long a call such as :meth:`.Consumer.end_offsets` retries
             (``default.api.timeout.ms``).
         allow_auto_topic_creation: whether requesting a topic's metadata may create it
             (``allow.auto.create.topics``).
@@ -35,6 +35,6 @@ class ConsumerSettings:
     fetch: FetchSettings = attrs.field(factory=FetchSettings)
     reset: ResetStrategy = LATEST
     records_max: int = 500
-    api_seconds: float = 60.0
+    api_timeout_seconds: float = 60.0
     allow_auto_topic_creation: bool = True
     group: GroupSettings | None = None

@@ -30,13 +30,13 @@ JOINED = JoinGroupResponse(
 def stable(settings: GroupSettings = SETTINGS) -> ClassicMember:
     member = ClassicMember(settings)
     member.join_request([("range", b"")])
-    member.joined(JOINED)
-    member.synced(SyncGroupResponse(protocol_type="consumer", protocol_name="range"))
+    member.handle_join(JOINED)
+    member.handle_sync(SyncGroupResponse(protocol_type="consumer", protocol_name="range"))
     return member
 
 
 def refused(member: ClassicMember, code: int) -> Verdict:
-    return member.joined(JoinGroupResponse(error_code=code))
+    return member.handle_join(JoinGroupResponse(error_code=code))
 
 
 def test_a_new_member_wants_to_join() -> None:
@@ -50,7 +50,7 @@ def test_a_new_member_wants_to_join() -> None:
 
 
 def test_a_join_asks_in_milliseconds_and_waits_as_long_as_a_user_may_take() -> None:
-    settings = attrs.evolve(SETTINGS, session_seconds=45.0, poll_seconds_max=300.0)
+    settings = attrs.evolve(SETTINGS, session_timeout_seconds=45.0, max_poll_interval_seconds=300.0)
     asked = ClassicMember(settings).join_request([("range", b"x")])
 
     assert (45_000, 300_000, "consumer") == (
@@ -63,7 +63,7 @@ def test_a_join_asks_in_milliseconds_and_waits_as_long_as_a_user_may_take() -> N
 def test_the_id_that_a_broker_gives_is_used_for_the_next_try_at_once() -> None:
     member = ClassicMember(SETTINGS)
     member.join_request([])
-    verdict = member.joined(
+    verdict = member.handle_join(
         JoinGroupResponse(error_code=codes.MEMBER_ID_REQUIRED, member_id="given")
     )
 
@@ -73,9 +73,9 @@ def test_the_id_that_a_broker_gives_is_used_for_the_next_try_at_once() -> None:
 def test_a_member_is_in_its_generation_when_it_has_its_assignment() -> None:
     member = ClassicMember(SETTINGS)
     member.join_request([("range", b"")])
-    joined = member.joined(JOINED)
+    joined = member.handle_join(JOINED)
     between = member.state
-    synced = member.synced(SyncGroupResponse(assignment=b"mine"))
+    synced = member.handle_sync(SyncGroupResponse(assignment=b"mine"))
 
     assert (Verdict.DONE, MemberState.COMPLETING_REBALANCE) == (joined, between)
     assert (Verdict.DONE, MemberState.STABLE, b"mine", None) == (
@@ -134,7 +134,7 @@ def test_an_unknown_member_forgets_who_it_was() -> None:
 
 def test_a_member_of_an_older_generation_keeps_its_id() -> None:
     member = stable()
-    member.synced(SyncGroupResponse(error_code=codes.ILLEGAL_GENERATION))
+    member.handle_sync(SyncGroupResponse(error_code=codes.ILLEGAL_GENERATION))
 
     assert Generation(-1, "m") == member.generation
 
@@ -143,7 +143,7 @@ def test_another_type_of_group_is_refused() -> None:
     member = ClassicMember(SETTINGS)
     member.join_request([])
     with pytest.raises(ApiError, match="type connect") as caught:
-        member.joined(JoinGroupResponse(protocol_type="connect", member_id="m"))
+        member.handle_join(JoinGroupResponse(protocol_type="connect", member_id="m"))
 
     assert codes.INCONSISTENT_GROUP_PROTOCOL == caught.value.error_code
 
@@ -151,16 +151,16 @@ def test_another_type_of_group_is_refused() -> None:
 def test_another_assignor_than_that_of_the_group_is_refused() -> None:
     member = ClassicMember(SETTINGS)
     member.join_request([("range", b"")])
-    member.joined(JOINED)
+    member.handle_join(JOINED)
     with pytest.raises(ApiError, match="assignor sticky"):
-        member.synced(SyncGroupResponse(protocol_name="sticky"))
+        member.handle_sync(SyncGroupResponse(protocol_name="sticky"))
 
 
 def test_a_heartbeat_tells_of_a_rebalance() -> None:
     member = stable()
     answer = HeartbeatResponse(error_code=codes.REBALANCE_IN_PROGRESS)
 
-    assert Verdict.DONE == member.heard(answer, member.generation)
+    assert Verdict.DONE == member.handle_heartbeat(answer, member.generation)
     assert "the group is rebalancing" == member.rejoin_reason
     assert MemberState.STABLE == member.state
 
@@ -169,13 +169,15 @@ def test_an_answer_to_a_former_self_changes_nothing() -> None:
     member = stable()
     answer = HeartbeatResponse(error_code=codes.UNKNOWN_MEMBER_ID)
 
-    assert Verdict.DONE == member.heard(answer, Generation(2, "m", "range"))
+    assert Verdict.DONE == member.handle_heartbeat(answer, Generation(2, "m", "range"))
     assert Generation(3, "m", "range") == member.generation
 
 
 def test_who_is_not_known_any_more_joins_anew() -> None:
     member = stable()
-    member.heard(HeartbeatResponse(error_code=codes.UNKNOWN_MEMBER_ID), member.generation)
+    member.handle_heartbeat(
+        HeartbeatResponse(error_code=codes.UNKNOWN_MEMBER_ID), member.generation
+    )
 
     assert member.has_lost_generation
     assert member.rejoin_reason is not None
@@ -186,7 +188,9 @@ def test_a_heartbeat_tells_that_another_has_the_instance_id() -> None:
     settings = attrs.evolve(SETTINGS, instance_id="one")
     member = stable(settings)
     with pytest.raises(FencedInstanceIdError, match="'one'"):
-        member.heard(HeartbeatResponse(error_code=codes.FENCED_INSTANCE_ID), member.generation)
+        member.handle_heartbeat(
+            HeartbeatResponse(error_code=codes.FENCED_INSTANCE_ID), member.generation
+        )
 
 
 def test_a_farewell_says_why_where_the_broker_listens() -> None:

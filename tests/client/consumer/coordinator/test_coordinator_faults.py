@@ -131,7 +131,9 @@ async def test_a_coordinator_that_moves_is_looked_for_and_nothing_is_given_up(
 async def test_a_coordinator_that_hangs_is_given_up_before_the_session_ends(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
 ) -> None:
-    async with open_member(broker, network, session_seconds=45, request_seconds=30) as member:
+    async with open_member(
+        broker, network, session_timeout_seconds=45, request_timeout_seconds=30
+    ) as member:
         await member.read(lambda: bool(member.has))
         fault = kit.faults.swallow("Heartbeat")
         with trio.move_on_after(100):

@@ -236,7 +236,7 @@ async def test_what_stays_refused_is_told(
 async def test_a_commit_without_a_coordinator_ends(
     autojump_clock: MockClock, network: MemoryNetwork, broker: Broker, kit: BrokerControl
 ) -> None:
-    settings = attrs.evolve(GROUP, api_seconds_max=5)
+    settings = attrs.evolve(GROUP, api_timeout_seconds=5)
     async with open_member(broker, network, settings=settings) as member:
         await member.read(lambda: bool(member.has))
         kit.faults.fail("OffsetCommit", "NOT_COORDINATOR", times=None)

@@ -183,15 +183,15 @@ def test_new_leader_has_the_position_validated(subscriptions: SubscriptionState)
     subscriptions.assign([A0])
     subscriptions.seek(A0, FetchPosition(5, epoch=1))
     state = subscriptions.partitions[A0]
-    subscriptions.look_at_leaders(cluster(2))
+    subscriptions.validate_positions_of_new_leaders(cluster(2))
 
     assert [A0] == subscriptions.to_validate(0.0)
     assert not fetchable(state)
     state.validated(2)
     assert fetchable(state)
-    subscriptions.look_at_leaders(cluster(2))
+    subscriptions.validate_positions_of_new_leaders(cluster(2))
     assert fetchable(state)
-    subscriptions.look_at_leaders(cluster(3, leader=7))
+    subscriptions.validate_positions_of_new_leaders(cluster(3, leader=7))
     assert fetchable(state), "nobody knows where the new leader is"
 
 
@@ -201,7 +201,7 @@ def test_without_epochs_there_is_nothing_to_validate(
 ) -> None:
     subscriptions.assign([A0])
     subscriptions.seek(A0, FetchPosition(5, epoch), is_valid=False)
-    subscriptions.look_at_leaders(cluster(leader_epoch))
+    subscriptions.validate_positions_of_new_leaders(cluster(leader_epoch))
 
     assert FetchState.FETCHING is subscriptions.partitions[A0].state
 
@@ -251,6 +251,6 @@ def test_replica_nearby_is_forgotten_with_the_leader(subscriptions: Subscription
     subscriptions.seek(A0, FetchPosition(5))
     state = subscriptions.partitions[A0]
     state.prefer_replica(2, until=10.0)
-    subscriptions.look_at_leaders(cluster(4))
+    subscriptions.validate_positions_of_new_leaders(cluster(4))
 
     assert state.preferred_replica(0.0) is None

@@ -46,7 +46,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
         record.getMessage()
         for record in caplog.records
         if (record.name, record.levelno) == ("trionet.client", logging.WARNING)
-        and "not looked at" in record.getMessage()
+        and "never awaited" in record.getMessage()
     ]
 
 
@@ -90,7 +90,7 @@ async def test_end_of_the_block_raises_failures_that_were_not_looked_at(
     assert isinstance(cause, ApiError)
     assert error.__cause__ is cause
     assert (
-        "2 records failed, and their deliveries were not looked at: 2 for t-0:"
+        "2 records failed, and their deliveries were never awaited: 2 for t-0:"
         " t-0: TOPIC_AUTHORIZATION_FAILED" == str(error)
     )
     assert not error.may_have_been_written
@@ -388,10 +388,10 @@ async def test_error_that_a_call_has_raised_is_not_raised_again_for_each_record(
 def test_look_at_a_record_stays_one_when_its_batch_is_split() -> None:
     """Its call was cancelled while the batch was on its way, which is too large for its topic."""
     batch, parts = ProduceRequestResult(T0), [ProduceRequestResult(T0), ProduceRequestResult(T0)]
-    batch.look(3)
+    batch.mark_seen(3)
     batch.split([(0, parts[0]), (2, parts[1])])
 
-    assert [0, 1] == [part.looked_at for part in parts]
+    assert [0, 1] == [part.seen_count for part in parts]
 
 
 # What is kept of them.
@@ -426,7 +426,7 @@ def test_kinds_that_were_looked_at_make_room_for_others() -> None:
         outcome = ProduceRequestResult(TopicPartition("t", number))
         outcome.fail(NO)
         outcome.unseen = unseen_failures.add(outcome.topic_partition, NO, 1)
-        outcome.look(0)
+        outcome.mark_seen(0)
     unseen_failures.add(T0, NO, 1)
 
     error = unseen_failures.error()

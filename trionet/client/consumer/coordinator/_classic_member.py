@@ -142,8 +142,8 @@ class ClassicMember:
         self.state = MemberState.PREPARING_REBALANCE
         return JoinGroupRequest(
             group_id=self._settings.group_id,
-            session_timeout_ms=round(self._settings.session_seconds * 1000),
-            rebalance_timeout_ms=round(self._settings.poll_seconds_max * 1000),
+            session_timeout_ms=round(self._settings.session_timeout_seconds * 1000),
+            rebalance_timeout_ms=round(self._settings.max_poll_interval_seconds * 1000),
             member_id=self.generation.member_id,
             group_instance_id=self._settings.instance_id,
             protocol_type=PROTOCOL_TYPE,
@@ -154,7 +154,7 @@ class ClassicMember:
             reason=(self.rejoin_reason or "")[:_REASON_CHARACTERS_MAX],
         )
 
-    def joined(self, response: JoinGroupResponse) -> Verdict:
+    def handle_join(self, response: JoinGroupResponse) -> Verdict:
         """Handle the response to JoinGroup; with DONE the member is in a new generation.
 
         Raises:
@@ -192,7 +192,7 @@ class ClassicMember:
             ],
         )
 
-    def synced(self, response: SyncGroupResponse) -> Verdict:
+    def handle_sync(self, response: SyncGroupResponse) -> Verdict:
         """Handle the response to SyncGroup; with DONE the member has its assignment.
 
         Raises:
@@ -248,7 +248,7 @@ class ClassicMember:
             group_instance_id=self._settings.instance_id,
         )
 
-    def heard(self, response: HeartbeatResponse, sent_as: Generation) -> Verdict:
+    def handle_heartbeat(self, response: HeartbeatResponse, sent_as: Generation) -> Verdict:
         """Handle the response to a heartbeat; DONE: the coordinator has noted it.
 
         Args:

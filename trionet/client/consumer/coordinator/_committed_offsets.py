@@ -216,7 +216,7 @@ class CommittedOffsets:
         """Retry transient errors until ``default.api.timeout.ms`` has passed."""
         failures = 0
         last: TrionetError | None = None
-        with trio.move_on_after(self._settings.api_seconds_max):
+        with trio.move_on_after(self._settings.api_timeout_seconds):
             while True:
                 try:
                     return await ask()
@@ -231,6 +231,6 @@ class CommittedOffsets:
         problem = self._finder.connection_problem()
         raise RequestTimedOutError(
             f"group {self._settings.group_id}: no coordinator responded within"
-            f" default.api.timeout.ms = {self._settings.api_seconds_max * 1000:.0f}"
+            f" default.api.timeout.ms = {self._settings.api_timeout_seconds * 1000:.0f}"
             + (f": {problem}" if problem else "")
         )

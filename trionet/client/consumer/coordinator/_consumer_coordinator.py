@@ -396,25 +396,27 @@ class ConsumerCoordinator:
             is_normal: whether the user's block has ended normally, which finishes the current
                 record; after an error or a cancellation that record is not finished.
 
-        Limited by ``close_seconds_max``, or by ``cancelled_close_seconds_max`` if the end is not
-        normal or the caller is cancelled meanwhile.
+        Limited by ``close_timeout_seconds``, or by ``cancelled_close_timeout_seconds`` if the end
+        is not normal or the caller is cancelled meanwhile.
         """
         self._is_leaving = True
         if is_normal:
             for state in self._subscription.partitions.values():
                 state.finish()
             try:
-                with trio.move_on_after(self._settings.close_seconds_max) as limit:
+                with trio.move_on_after(self._settings.close_timeout_seconds) as limit:
                     await self._give_up_and_leave(_CLOSED, limit)
                 return
             except trio.Cancelled:
                 # Again, with the callback that was cancelled, but with less time.
                 with trio.move_on_after(
-                    self._settings.cancelled_close_seconds_max, shield=True
+                    self._settings.cancelled_close_timeout_seconds, shield=True
                 ) as limit:
                     await self._give_up_and_leave(_CLOSED, limit)
                 raise
-        with trio.move_on_after(self._settings.cancelled_close_seconds_max, shield=True) as limit:
+        with trio.move_on_after(
+            self._settings.cancelled_close_timeout_seconds, shield=True
+        ) as limit:
             await self._give_up_and_leave(_CLOSED, limit)
 
     async def leave(self, reason: str) -> None:
@@ -436,7 +438,7 @@ class ConsumerCoordinator:
             self._notify()
 
     async def _give_up_and_leave(self, reason: str, limit: trio.CancelScope | None) -> None:
-        with trio.move_on_after(self._settings.api_seconds_max):
+        with trio.move_on_after(self._settings.api_timeout_seconds):
             await self._commits.commit_finished()
         if not self._subscription.is_group_managed:
             return
@@ -452,7 +454,9 @@ class ConsumerCoordinator:
             raise
         finally:
             if is_over:
-                with trio.move_on_after(self._settings.cancelled_close_seconds_max, shield=True):
+                with trio.move_on_after(
+                    self._settings.cancelled_close_timeout_seconds, shield=True
+                ):
                     await self._membership.leave(reason)
                 self._steps.clear()
                 self._joined_topics = None

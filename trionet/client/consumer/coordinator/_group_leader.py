@@ -60,9 +60,9 @@ class GroupLeader:
         if self._subscription.type is SubscriptionType.PATTERN:
             while metadata.cluster.is_bootstrap or not metadata.updates:
                 await self._client.until_updated(metadata.updates)
-        self.look_at_metadata()
+        self.check_metadata()
 
-    def look_at_metadata(self) -> None:
+    def check_metadata(self) -> None:
         """Make the member rejoin if the topics of the last assignment have changed."""
         metadata = self._client.metadata
         if metadata.updates == self._updates_seen:

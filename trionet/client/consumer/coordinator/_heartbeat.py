@@ -13,12 +13,12 @@ class Heartbeat:
 
     Args:
         seconds: the interval.
-        session_seconds: the session ends this long after the last response.
+        session_timeout_seconds: the session ends this long after the last response.
     """
 
-    def __init__(self, seconds: float, session_seconds: float) -> None:
+    def __init__(self, seconds: float, session_timeout_seconds: float) -> None:
         self._seconds = seconds
-        self._session_seconds = session_seconds
+        self._session_seconds = session_timeout_seconds
         self._due_at = self._heard_at = -math.inf
 
     def begin(self, now: float) -> None:
@@ -54,32 +54,32 @@ class PollInterval:
         seconds_max: the limit after which the member leaves its group.
 
     Attributes:
-        asked_at: when the user last requested a record.
+        polled_at: when the user last requested a record.
         is_waiting: whether the user is waiting for a record, and so cannot be late.
     """
 
-    __slots__ = ("_seconds_max", "asked_at", "is_waiting")
+    __slots__ = ("_seconds_max", "is_waiting", "polled_at")
 
     def __init__(self, seconds_max: float) -> None:
         self._seconds_max = seconds_max
-        self.asked_at = math.inf
+        self.polled_at = math.inf
         self.is_waiting = False
 
-    def asked(self, now: float) -> None:
+    def polled(self, now: float) -> None:
         """Record that the user requests the next record."""
-        self.asked_at = now
+        self.polled_at = now
 
     def left(self, now: float) -> float:
         """Seconds until the limit is exceeded; infinite while the user waits."""
         if self.is_waiting:
             return math.inf
-        return max(0.0, self.asked_at + self._seconds_max - now)
+        return max(0.0, self.polled_at + self._seconds_max - now)
 
-    def look_again_in(self, now: float) -> float:
+    def next_check_in(self, now: float) -> float:
         """Seconds during which the limit cannot be exceeded."""
         return self._seconds_max if self.is_waiting else self.left(now)
 
     def stop_waiting(self, now: float) -> None:
         """Record that the user has its record, or stopped waiting."""
         self.is_waiting = False
-        self.asked_at = now
+        self.polled_at = now

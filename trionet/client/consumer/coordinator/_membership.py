@@ -70,11 +70,11 @@ class Membership:
         self._protocols = protocols
         self._on_leading = on_leading
         self._notify = notify
-        self._heartbeat = Heartbeat(settings.heartbeat_seconds, settings.session_seconds)
+        self._heartbeat = Heartbeat(settings.heartbeat_seconds, settings.session_timeout_seconds)
         self._failures = 0
         self._changed = trio.Event()
         self._scope = trio.CancelScope()
-        self.poll_interval = PollInterval(settings.poll_seconds_max)
+        self.poll_interval = PollInterval(settings.max_poll_interval_seconds)
         self.is_joining = False
         self.joined: Generation | None = None
         self.failure: TrionetError | None = None
@@ -159,14 +159,14 @@ class Membership:
 
     async def _join_once(self) -> Verdict:
         member, settings = self._member, self._settings
-        rebalance_seconds = settings.poll_seconds_max + JOIN_GROUP_LAPSE_SECONDS
+        rebalance_seconds = settings.max_poll_interval_seconds + JOIN_GROUP_LAPSE_SECONDS
         await self._leader.until_topics_known()
         response: JoinGroupResponse = await self._finder.request(
             JoinGroupRequest,
             lambda _: member.join_request(self._protocols()),
-            timeout_seconds=max(settings.request_seconds, rebalance_seconds),
+            timeout_seconds=max(settings.request_timeout_seconds, rebalance_seconds),
         )
-        verdict = member.joined(response)
+        verdict = member.handle_join(response)
         if verdict is not Verdict.DONE:
             return verdict
         assignments = await self._leader.assignments(response)
@@ -175,7 +175,7 @@ class Membership:
         synced = await self._finder.request(
             SyncGroupRequest, lambda _: member.sync_request(assignments)
         )
-        verdict = member.synced(synced)
+        verdict = member.handle_sync(synced)
         if verdict is Verdict.DONE:
             LOGGER.info(
                 "group %s: joined generation %d as %s with assignor %s",
@@ -191,7 +191,7 @@ class Membership:
         now = trio.current_time()
         if self.poll_interval.left(now) <= 0:
             await self._leave_slow_user(now)
-        elif seconds := min(self._heartbeat.due_in(now), self.poll_interval.look_again_in(now)):
+        elif seconds := min(self._heartbeat.due_in(now), self.poll_interval.next_check_in(now)):
             with trio.move_on_after(seconds):
                 await self._changed.wait()
         else:
@@ -202,14 +202,14 @@ class Membership:
         member, settings = self._member, self._settings
         sent_as = member.generation
         self._heartbeat.sent(now)
-        session_left = self._heartbeat.session_left(now) or settings.session_seconds
+        session_left = self._heartbeat.session_left(now) or settings.session_timeout_seconds
         try:
             response = await self._finder.request(
                 HeartbeatRequest,
                 lambda _: member.heartbeat_request(),
-                timeout_seconds=min(settings.request_seconds, session_left),
+                timeout_seconds=min(settings.request_timeout_seconds, session_left),
             )
-            verdict = member.heard(response, sent_as)
+            verdict = member.handle_heartbeat(response, sent_as)
         except DisconnectedError:
             verdict = Verdict.RETRY_LATER
         except FencedInstanceIdError:
@@ -228,7 +228,7 @@ class Membership:
             self._failures += 1
             wait = self._settings.retry.seconds(self._failures, self._rng)
             self._heartbeat.failed(now, wait)
-        self._leader.look_at_metadata()
+        self._leader.check_metadata()
         if member.rejoin_reason is not None:
             self._notify()
 
@@ -243,11 +243,11 @@ class Membership:
             "group %s: leaving, because %.1f s have passed since the last request for a record, and"
             " max.poll.interval.ms is %.0f. Raise that limit, or do less work per record",
             self._settings.group_id,
-            now - self.poll_interval.asked_at,
-            self._settings.poll_seconds_max * 1000,
+            now - self.poll_interval.polled_at,
+            self._settings.max_poll_interval_seconds * 1000,
         )
         if not self._member.is_static:
-            with trio.move_on_after(self._settings.request_seconds):
+            with trio.move_on_after(self._settings.request_timeout_seconds):
                 await self._send_leave("max.poll.interval.ms was exceeded")
         self._member.reset("max.poll.interval.ms was exceeded")
         self._notify()

@@ -350,7 +350,7 @@ class Fetcher:
             endpoints = body.node_endpoints
             nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in endpoints]
             self._client.metadata.update_leaders(leaders, nodes)
-            self._subscriptions.look_at_leaders(self._client.metadata.cluster)
+            self._subscriptions.validate_positions_of_new_leaders(self._client.metadata.cluster)
 
     def _fetched(
         self, name: TopicPartition, asked: PendingFetch, data: PartitionData, now: float

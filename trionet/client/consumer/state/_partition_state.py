@@ -217,7 +217,7 @@ class PartitionState:
 
     # Validation (KIP-320).
 
-    def look_at_leader(self, leader_epoch: int) -> None:
+    def validate_for_leader(self, leader_epoch: int) -> None:
         """Have the position validated if the leader is newer than the one it is valid for.
 
         Args:

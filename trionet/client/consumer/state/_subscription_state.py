@@ -311,13 +311,13 @@ class SubscriptionState:
         waits = (state.retry_at - now for state in self._partitions.values())
         return min((each for each in waits if each > 0), default=math.inf)
 
-    def look_at_leaders(self, cluster: Cluster) -> None:
+    def validate_positions_of_new_leaders(self, cluster: Cluster) -> None:
         """Have positions validated whose leaders have changed (KIP-320)."""
         for partition, state in self._partitions.items():
             topic = cluster.topics.get(partition.topic)
             known = topic.partitions.get(partition.partition) if topic is not None else None
             if known is not None and known.leader in cluster.nodes:
-                state.look_at_leader(known.leader_epoch)
+                state.validate_for_leader(known.leader_epoch)
 
     def _due(self, wanted: FetchState, now: float) -> list[TopicPartition]:
         return [

@@ -1,10 +1,10 @@
 """Gathers records into batches per partition (Kafka: RecordAccumulator).
 
-An append is paid by each record, and a drain by each batch: so they are two classes. The accumulator
-finds the open batch of a partition and appends to it; what happens to batches after that is in
-:class:`.BatchQueues`, which is all that the sender sees. Appending costs a look-up of the topic and
-one call of the batch's builder (:meth:`RecordAccumulator.try_append`), without a clock and without
-locks: one loop runs both sides.
+An append is paid by each record, and a drain by each batch: so they are two classes. The
+accumulator finds the open batch of a partition and appends to it; what happens to batches after
+that is in :class:`.BatchQueues`, which is all that the sender sees. Appending costs a look-up of
+the topic and one call of the batch's builder (:meth:`RecordAccumulator.try_append`), without a
+clock and without locks: one loop runs both sides.
 
 Rejected: to append to the current batch in the producer, without a look-up by topic, which would
 save a fifth of an append and need invalidation whenever metadata change. Reconsider if records of

@@ -1,9 +1,9 @@
 """The choice of a partition (Kafka: BuiltInPartitioner).
 
 A key has the partition that murmur2 gives it, as in all of Kafka's clients. Records without a key
-are sticky (KIP-480, KIP-794): a partition is kept until it got ``batch.size`` bytes, so that batches
-are full, and changed only between two batches (KAFKA-14156). The next one is chosen at random; the
-adaptive choice prefers partitions with shorter queues, whose leaders are faster.
+are sticky (KIP-480, KIP-794): a partition is kept until it got ``batch.size`` bytes, so that
+batches are full, and changed only between two batches (KAFKA-14156). The next one is chosen at
+random; the adaptive choice prefers partitions with shorter queues, whose leaders are faster.
 """
 
 # Compiled by mypyc.

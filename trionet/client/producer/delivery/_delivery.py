@@ -49,7 +49,7 @@ def withdrawn() -> RecordWithdrawnError:
 def abandon(outcome: ProduceRequestResult, index: int) -> None:
     """Mark a record's outcome as seen: its call was cancelled, so no delivery can be read."""
     outcome, position = outcome.of(outcome.position(index))
-    outcome.look(position)
+    outcome.mark_seen(position)
 
 
 class Delivery:
@@ -90,7 +90,7 @@ class Delivery:
         outcome, position = self.outcome.of(self.outcome.position(self.index))
         error = outcome.error(position)
         if error is not None:
-            outcome.look(position)
+            outcome.mark_seen(position)
         return error
 
     @property

@@ -108,7 +108,7 @@ class ProduceRequestResult:
         self.parts = parts
         for position in self._seen or ():
             part, place = self.of(position)
-            part.look(place)
+            part.mark_seen(place)
         self._wake()
 
     def _decide(self) -> None:
@@ -194,11 +194,11 @@ class ProduceRequestResult:
         return outcome, position
 
     @property
-    def looked_at(self) -> int:
+    def seen_count(self) -> int:
         """The number of records whose failure need not be raised at the end of the block."""
         return 0 if self._seen is None else len(self._seen)
 
-    def look(self, position: int) -> None:
+    def mark_seen(self, position: int) -> None:
         """Mark a record whose failure need not be raised later: seen, or its call is over."""
         if self._seen is None:
             self._seen = set()

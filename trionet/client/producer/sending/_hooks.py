@@ -146,7 +146,7 @@ class AcknowledgementHook:
             self._call(batch, -1, error)
             return
         outcome = batch.outcome
-        records = batch.record_count - outcome.looked_at
+        records = batch.record_count - outcome.seen_count
         if records:
             outcome.unseen = self._undelivered.add(batch.topic_partition, error, records)
 

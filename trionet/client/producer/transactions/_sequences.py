@@ -200,7 +200,7 @@ class PartitionSequences:
         self.next = after(self.next, batch.record_count)
         self._in_flight[batch] = None
 
-    def is_of_now(self, batch: SequencedBatch) -> bool:
+    def is_of_current_epoch(self, batch: SequencedBatch) -> bool:
         """Whether a batch was numbered in the current epoch."""
         return (batch.producer_id, batch.producer_epoch) == self.identity
 

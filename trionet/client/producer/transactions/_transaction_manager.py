@@ -162,7 +162,7 @@ class TransactionManager:
         sequences = self._partitions.get(partition)
         if sequences is None or batch.base_sequence == NONE:
             return ()
-        if sequences.is_of_now(batch):
+        if sequences.is_of_current_epoch(batch):
             sequences.acked(batch, base_offset, now)
         sequences.remove(batch)
         if not sequences.has_refused:

@@ -10,15 +10,15 @@ from trio.testing import MockClock
 
 from support.coordinator_members import make_topic
 from trionet import open_broker
-from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
-from trionet.client.admin._open_admin import open_admin
-from trionet.client.consumer._argument_checks import (
+from trionet.client._argument_checks import (
     checked_epoch,
     checked_offset,
     offsets_to_commit,
     topic_names,
     topic_partitions,
 )
+from trionet.client._topic_partition import OffsetAndMetadata, TopicPartition
+from trionet.client.admin._open_admin import open_admin
 from trionet.client.consumer._consumer import Consumer
 from trionet.client.consumer._open_consumer import open_consumer
 from trionet.client.consumer._settings import ConsumerSettings
