@@ -179,8 +179,8 @@ def test_an_assignor_that_there_is_not_is_an_error() -> None:
         (
             {"group_protocol": "consumer"},
             (
-                "group.protocol = 'consumer' is not supported; allowed: classic, since this"
-                " version has no groups of KIP-848"
+                "group.protocol = 'consumer' is not supported; set it to classic, since"
+                " this version does not support KIP-848"
             ),
         ),
     ],
@@ -193,7 +193,7 @@ def test_settings_that_are_made_already_are_taken_as_they_are() -> None:
     made = ConsumerSettings(records_max=7)
 
     assert made is consumer_settings(made, {})
-    with pytest.raises(TypeError, match="take no keywords beside them"):
+    with pytest.raises(TypeError, match="cannot be combined with keyword settings"):
         consumer_settings(made, {"group_id": "g"})
 
 

@@ -210,7 +210,7 @@ async def test_records_that_were_refused_are_told_of(
     assert 900 == len(deliveries)
     assert 0 < len(failures) <= 310  # a batch, full or the last one
     first = min(failures)
-    assert f"{len(failures)} of 900 records were not written, or nobody knows; the first is" in str(
+    assert f"{len(failures)} of 900 records failed; the first is" in str(
         caught.value
     )
     assert failures[first] is caught.value.__cause__

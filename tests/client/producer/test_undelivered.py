@@ -46,7 +46,7 @@ def logged(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
         record.getMessage()
         for record in caplog.records
         if (record.name, record.levelno) == ("trionet.client", logging.WARNING)
-        and "not looked at" in record.getMessage()
+        and "never awaited" in record.getMessage()
     ]
 
 
@@ -90,7 +90,7 @@ async def test_end_of_the_block_raises_failures_that_were_not_looked_at(
     assert isinstance(cause, ApiError)
     assert error.__cause__ is cause
     assert (
-        "2 records failed, and their deliveries were not looked at: 2 for t-0:"
+        "2 records failed, and their deliveries were never awaited: 2 for t-0:"
         " t-0: TOPIC_AUTHORIZATION_FAILED" == str(error)
     )
     assert not error.may_have_been_written
