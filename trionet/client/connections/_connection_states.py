@@ -96,6 +96,9 @@ class _NodeConnection:
 class ClusterConnectionStates:
     """The connection states of all nodes to which a connection was ever requested.
 
+    More than 25 methods, as in Kafka's class of that name: questions and events are one line of its
+    table each, and splitting them would spread the rules above over two classes.
+
     Args:
         times: the backoffs and timeouts.
         rng: source of their jitter.

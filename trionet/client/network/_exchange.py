@@ -80,6 +80,9 @@ _DESCRIPTIONS: Final = frozenset({api_keys.METADATA, api_keys.DESCRIBE_CLUSTER})
 class Exchange:
     """The requests in flight on a client's connections, and their outcomes.
 
+    More than 25 methods, most of them private and a few lines long: one for each thing that can end
+    a request or a connection, since each of them has to leave the same shared state consistent.
+
     Args:
         selector: the client's own selector.
         connections: the channels.
