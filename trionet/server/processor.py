@@ -20,7 +20,6 @@ from __future__ import annotations
 import errno
 import logging
 import math
-from collections import deque
 from typing import Final
 
 import trio
@@ -98,30 +97,33 @@ class Processor:
         self.counts = ProcessorCounts(id, endpoint, selector, self.responses)
         self._largest_send = selector.counters.largest_send
         self._next_index = 0
-        self._held: deque[Request] = deque()
+        self._held: list[Request] = []
+        self._has_work: Final = self.has_work  # making it a callable costs as much as calling it
         self._finished: list[TimedRequest] = []
         self._polled_ns = 0
+        self._looks_at_sockets = True
         self._all_answered: trio.Event | None = None
         self._scope = trio.CancelScope()
 
     async def run(self) -> None:
         """Serve until :meth:`end` or cancellation, then close every channel."""
-        shared = self._shared
+        shared, never_waits = self._shared, self._shared.never_waits
+        self.selector.task = trio.lowlevel.current_task()
         try:
             with self._scope:
                 while True:
                     try:
                         self.configure_new_connections()
                         self.process_new_responses()
-                        if shared.never_waits is not None:
-                            await self.serve_lone_request(shared.never_waits)
+                        if never_waits is not None:
+                            await self.serve_lone_request(never_waits)
                         result = await self.poll()
                         self.process_completed_receives(result.completed_receives)
                         self.process_completed_sends(result.completed_sends)
                         self.process_disconnected(result.disconnected)
                         if self._finished:
                             self._recording.count(self._finished)
-                        if shared.quotas.is_exceeded(self.endpoint.listener_name):
+                        if self.selector.was_woken:
                             self.close_excess_connection()
                     except Exception as error:  # boundary: nothing but cancellation ends the loop
                         shared.faults.note(f"a turn of processor {self.id}", error)
@@ -166,7 +168,8 @@ class Processor:
         answered = self.responses.take()
         if not answered:
             return
-        self.selector.look_at_clock()
+        if self.selector.is_parked:
+            self.selector.look_at_clock()
         began_ns = at_ns = now_ns()
         for request in answered:
             request.picked_up_ns = at_ns
@@ -200,6 +203,15 @@ class Processor:
         channel.call_handler()
         # Requests read beyond the queue's limit are held in memory, at most one per channel.
         room = EVENTS_MAX if self._held else channel.room
+        if (
+            self._looks_at_sockets
+            and len(channel)
+            and self.counts.in_flight == len(self.selector.channels)
+        ):
+            # All connections are muted, and the handlers have yet to run: they may do so in this
+            # poll. Not twice in a row, since partial Sends and handshakes need the poller, too.
+            room = 0
+        self._looks_at_sockets = room > 0
         try:
             return await self.selector.poll(min(EVENTS_MAX, room), math.inf, self._has_work)
         except Exception as error:  # boundary: a failing poll never ends the loop (KAFKA-5607)
@@ -241,7 +253,9 @@ class Processor:
         channels.clear()  # otherwise a waiting loop would keep the last ones in memory
 
     def close_excess_connection(self) -> None:
-        """Close the least recently used connection, to admit one of another listener."""
+        """If there are too many, close the least recently used one, to admit another listener's."""
+        if not self._shared.quotas.is_exceeded(self.endpoint.listener_name):
+            return
         channel = self.selector.idle.least_recently_used()
         if channel is not None:
             self.selector.disconnect(channel, CloseReason.EXCESS_CONNECTION)
@@ -251,7 +265,7 @@ class Processor:
 
     # Parts of the steps.
 
-    def _has_work(self) -> bool:
+    def has_work(self) -> bool:
         """Whether a response is queued, or an idle handler could take a queued request.
 
         A handler that is held up by the first request of a batch leaves the others. They are sent
@@ -313,7 +327,7 @@ class Processor:
             if not self._request_channel.offer(self._held[0]):
                 self._request_channel.wake_when_free(self.selector.wakeup)
                 return
-            self._held.popleft()
+            del self._held[0]
         if self._all_answered is None:
             self.selector.resume_reading()
 
