@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from trionet.dashboard.screen_log import ERRORS_MAX, kept_off_screen
+from trionet.dashboard.terminal._screen_log import ERRORS_MAX, kept_off_screen
 
 logger = logging.getLogger("trionet.client")
 

@@ -13,7 +13,7 @@ import trionet
 from support.calls import batch, fetch_request, produce_request
 from support.faulty import METADATA, produce
 from support.leaks import nothing_left_behind
-from trionet.broker.served import APIS as SERVED
+from trionet.broker.run._served_apis import APIS as SERVED
 from trionet.protocol import error_codes
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from trionet.protocol.messages.offset_commit import (

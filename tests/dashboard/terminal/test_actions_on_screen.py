@@ -25,8 +25,8 @@ from support.seen_dashboard import (
 from support.terminal import Terminal, needs_tmux, terminal
 from support.trionet_process import trionet_broker_process
 from trionet import Admin, open_admin, open_consumer, open_producer
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import ConfigResource, ConfigResourceType, NewTopic
-from trionet.client.topic_partition import TopicPartition
 
 pytestmark = [needs_tmux, pytest.mark.slow, pytest.mark.terminal]
 

@@ -1,0 +1,383 @@
+"""The dashboard at work: tasks around the state of the user interface.
+
+One task reads keys, one draws, one hears signals, one feeds the model (the source), and each action
+has its own. A key is answered at once; data is drawn when it has changed, not by a clock.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import math
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+
+from .._util._single_error import raise_single_error
+from ..errors import TrionetError
+from ._settings import DashboardSettings
+from .drawing._cells import ASCII, UNICODE, Glyphs
+from .drawing._export import FRAME_FORMS, TABLE_FORMS
+from .drawing._frame import Frame
+from .model._model import Model
+from .terminal._ansi import Painter
+from .terminal._keys import KeyDecoder
+from .terminal._screen_log import kept_off_screen
+from .terminal._tty import LEAVE_SECONDS, TerminalGoneError, Tty, color_system
+from .ui._effects import Act, Effect, Export, Quit, Redraw, UseMouse
+from .ui._screen import STALE_SECONDS, draw, failed_frame
+from .ui._ui import Ui
+from .ui._view import View
+from .views import all_views
+
+if TYPE_CHECKING:
+    from .sources import Source
+
+logger = logging.getLogger("trionet.dashboard")
+
+#: How long changes of data are gathered before they are drawn; keys do not wait for it.
+COALESCE_SECONDS: Final = 1 / 60
+#: The share of the loop's time that drawing may take.
+DRAWING_SHARE: Final = 0.1
+#: How often the header is looked at, which says for how long there was no news.
+STALE_CHECK_SECONDS: Final = 1.0
+#: After so many intervals without news it says so.
+STALE_INTERVALS: Final = 3
+#: How many exports of one name there may be.
+FILES_MAX: Final = 1000
+
+_STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_HEARD: Final = (*_STOPPING, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
+
+
+async def run_dashboard(
+    source: Source, settings: DashboardSettings | None = None, views: Sequence[View] | None = None
+) -> int:
+    """Show a source on the terminal of standard output until the user leaves.
+
+    The screen is given back however it ends: by a key, a signal, an error, or cancelled.
+
+    Args:
+        source: what is shown.
+        settings: how.
+        views: the ones with tabs, in their order; None for all there are.
+
+    Returns:
+        The exit status: 0, or 128 and the number of the signal that ended it.
+
+    Raises:
+        OSError: the terminal cannot be used.
+    """
+    tty = Tty()
+    try:
+        with raise_single_error(), kept_off_screen():
+            return await Dashboard(
+                source,
+                settings or DashboardSettings(),
+                tty,
+                all_views() if views is None else views,
+            ).run()
+    finally:
+        tty.close()
+
+
+def glyphs_of(settings: DashboardSettings) -> Glyphs:
+    """The characters that the terminal can show, as far as the environment tells."""
+    is_ascii = settings.ascii
+    if is_ascii is None:
+        names = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+        # Python has standard output in UTF-8 also where the locale says C.
+        locale = next(filter(None, names), sys.stdout.encoding or "ascii")
+        is_ascii = "utf" not in locale.lower()
+    return ASCII if is_ascii else UNICODE
+
+
+class Dashboard:
+    """What one run of the dashboard has.
+
+    Args:
+        source: what is shown.
+        settings: how.
+        tty: where; it stays open.
+        views: the ones with tabs.
+    """
+
+    def __init__(
+        self, source: Source, settings: DashboardSettings, tty: Tty, views: Sequence[View]
+    ) -> None:
+        self._source = source
+        self._tty = tty
+        self._model = Model()
+        # The first frame, which waits for nothing, says whom it is about.
+        self._model.about = attrs.evolve(self._model.about, source=source.name)
+        self._ui = Ui(views, settings.view, settings.refresh_seconds)
+        self._ui.uses_mouse = settings.mouse
+        tty.use_mouse(settings.mouse)
+        self._glyphs = glyphs_of(settings)
+        colors = None if settings.color is False else color_system()
+        self._painter = Painter(colors, "ascii" if self._glyphs.is_ascii else "utf-8")
+        self._size = (0, 0)
+        self._status = 0
+        self._dirty = trio.Event()
+        self._urgent = trio.Event()
+        self._sending = trio.CancelScope()
+        self._news_at = 0.0
+        self._wanted: tuple[str | None, object] = (None, None)
+        self._failed: set[str] = set()
+        self._has_drawn = trio.Event()
+
+    async def run(self) -> int:
+        """See :func:`run_dashboard`."""
+        self._news_at = trio.current_time()
+        self._follow_ui()
+        try:
+            # First, so that no signal ends us while the screen is ours.
+            with trio.open_signal_receiver(*_HEARD) as signals:
+                async with trio.open_nursery() as nursery:
+                    self._tty.enter()
+                    self._hurry()  # the first frame waits for nobody
+                    nursery.start_soon(self._hear, signals, nursery)
+                    nursery.start_soon(self._read_keys, nursery)
+                    nursery.start_soon(self._draw)
+                    nursery.start_soon(self._watch_news)
+                    nursery.start_soon(self._feed)
+        except* TerminalGoneError:
+            self._status = 128 + signal.SIGHUP
+        finally:
+            with trio.move_on_after(LEAVE_SECONDS, shield=True):
+                await self._tty.leave()
+        return self._status
+
+    async def _feed(self) -> None:
+        """Begin when the first frame is out: what a source has to load takes time from it."""
+        await self._has_drawn.wait()
+        await self._source.run(self._model, self._news)
+
+    def _stop(self, status: int, nursery: trio.Nursery) -> None:
+        self._status = status
+        nursery.cancel_scope.cancel(reason="the dashboard is left")
+
+    def _news(self) -> None:
+        self._news_at = trio.current_time()
+        self._dirty.set()
+
+    def _hurry(self) -> None:
+        """Have the screen drawn at once."""
+        self._dirty.set()
+        self._urgent.set()
+
+    # Signals.
+
+    async def _hear(self, signals: AsyncIterator[int], nursery: trio.Nursery) -> None:
+        """Stop, suspend, go on, or draw for another size, as signals say."""
+        async for number in signals:
+            if number in _STOPPING:
+                self._stop(128 + number, nursery)
+            elif number == signal.SIGTSTP:
+                await self._suspend()
+            else:
+                if number == signal.SIGCONT:
+                    nursery.start_soon(self._go_on)
+                self._painter.forget()
+                self._hurry()
+
+    async def _suspend(self) -> None:
+        """Give the screen back and stop until the shell says to go on, which is a signal, too."""
+        self._sending.cancel(reason="the screen is given back")
+        with trio.move_on_after(LEAVE_SECONDS, shield=True):
+            await self._tty.leave()
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    async def _go_on(self) -> None:
+        await self._tty.go_on()
+        self._painter.forget()
+        self._hurry()
+
+    # Keys.
+
+    async def _read_keys(self, nursery: trio.Nursery) -> None:
+        decoder = KeyDecoder()
+        while True:
+            seconds = decoder.wait_seconds
+            data: bytes | None = None
+            with trio.move_on_after(math.inf if seconds is None else seconds):
+                data = await self._tty.read()
+            for event in decoder.flush() if data is None else decoder.feed(data):
+                effect = self._ui.press(event, self._model)
+                if effect is not None:
+                    self._carry_out(effect, nursery)
+            self._follow_ui()
+            self._hurry()
+
+    def _carry_out(self, effect: Effect, nursery: trio.Nursery) -> None:
+        match effect:
+            case Quit():
+                self._stop(0, nursery)
+            case Redraw():
+                self._painter.forget()
+            case UseMouse(on):
+                self._tty.use_mouse(on)
+            case Export(path):
+                nursery.start_soon(self._export, path)
+            case Act():
+                nursery.start_soon(self._act, effect)
+
+    def _follow_ui(self) -> None:
+        """Tell the source what is looked at, and how often it shall look."""
+        self._source.interval_seconds = self._ui.refresh_seconds
+        view = self._ui.place.view
+        wanted = (view.section, view.section_key)
+        if wanted != self._wanted:
+            self._wanted = wanted
+            self._source.want(*wanted)
+
+    async def _act(self, act: Act) -> None:
+        await trio.lowlevel.checkpoint()
+        label = act.action.label
+        self._ui.tell(f"{label}{self._glyphs.ellipsis}")
+        try:
+            done = await act.action.run(self._source, act.row, act.answers)
+        except (TrionetError, OSError, ValueError) as error:
+            self._ui.tell(f"{label}: {error}", is_alarm=True)
+        else:
+            self._ui.tell(done)
+        self._hurry()
+
+    async def _export(self, path: str) -> None:
+        await trio.lowlevel.checkpoint()
+        form = path.rpartition(".")[2].lower()
+        is_alarm = True
+        try:
+            text = await self._exported(form)
+            if text is None:
+                told = f"export: .{form} is for tables, and here is none"
+            else:
+                told = f"written to {await trio.to_thread.run_sync(write_beside, Path(path), text)}"
+                is_alarm = False
+        except OSError as error:
+            told = f"export: {path}: {error.strerror}"
+        except Exception as error:  # boundary: one view
+            told = f"export: the view {self._log_failure(error)} failed; the log has the reason"
+        self._ui.tell(told, is_alarm=is_alarm)
+        self._hurry()
+
+    async def _exported(self, form: str) -> str | None:
+        """What is seen, or the table with all its rows; None where there is no table."""
+        await trio.lowlevel.checkpoint()
+        place = self._ui.place
+        place.look(self._model, is_paused=self._ui.is_paused)
+        while place.is_behind:
+            place.step()
+            await trio.lowlevel.checkpoint()
+        if form in FRAME_FORMS:
+            return FRAME_FORMS[form](self._frame())
+        return None if place.table is None else TABLE_FORMS[form](place.table, place.rows)
+
+    # Drawing.
+
+    async def _draw(self) -> None:
+        """Draw what is new; a terminal that is slow to read gets fewer frames."""
+        seconds = COALESCE_SECONDS
+        while True:
+            await self._dirty.wait()
+            with trio.move_on_after(seconds):
+                await self._urgent.wait()
+            is_urgent = self._urgent.is_set()
+            self._dirty, self._urgent = trio.Event(), trio.Event()
+            seconds = await self._show()
+            if self._ui.place.is_behind and await self._catch_up(is_urgent=is_urgent):
+                seconds = await self._show()
+
+    async def _show(self) -> float:
+        """Draw a frame; gives the least time until the next, in seconds, unless a key wants it."""
+        if not self._tty.is_entered:
+            await trio.lowlevel.checkpoint()
+            return COALESCE_SECONDS  # suspended: whoever goes on asks for a frame
+        began = perf_counter()
+        data = self._painter.paint(self._frame().lines)
+        rest = _rest(began, DRAWING_SHARE)
+        self._has_drawn.set()
+        with trio.CancelScope() as self._sending:
+            await self._tty.send(data)
+        return max(COALESCE_SECONDS, rest)
+
+    async def _catch_up(self, *, is_urgent: bool) -> bool:
+        """Go on filtering, in small steps, until the rows are those that are wanted.
+
+        Args:
+            is_urgent: whether a user waits for it; else it takes no more time than drawing may.
+
+        Returns:
+            False if a key came in between, which is answered first.
+        """
+        place = self._ui.place
+        await trio.lowlevel.checkpoint()
+        while place.is_behind:
+            if self._urgent.is_set():
+                return False
+            began = perf_counter()
+            try:
+                place.step()
+            except Exception:  # boundary: one view, which fails once more where it is drawn
+                return True
+            await trio.sleep(0 if is_urgent else _rest(began, DRAWING_SHARE))
+        return True
+
+    def _frame(self) -> Frame:
+        size = self._tty.size()
+        if size != self._size:
+            self._size = size
+            self._painter.forget()
+        stale = trio.current_time() - self._news_at
+        if stale < STALE_INTERVALS * self._ui.refresh_seconds:
+            stale = 0.0
+        try:
+            return draw(self._ui, self._model, *size, self._glyphs, stale, trio.current_time())
+        except Exception as error:  # boundary: one view
+            name = self._log_failure(error)
+            return failed_frame(self._ui, self._model, name, *size, self._glyphs)
+
+    def _log_failure(self, error: Exception) -> str:
+        """Log the first error of a view; gives its name."""
+        name = self._ui.place.view.name
+        if name not in self._failed:
+            self._failed.add(name)
+            logger.error("the view %s failed", name, exc_info=error)
+        return name
+
+    async def _watch_news(self) -> None:
+        """Have the header say so if no news comes."""
+        while True:
+            await trio.sleep(STALE_CHECK_SECONDS)
+            if self._model.failing or trio.current_time() - self._news_at > STALE_SECONDS:
+                self._dirty.set()
+
+
+def _rest(began: float, share: float) -> float:
+    """How long to rest after work since then that may take a share of the time; in seconds."""
+    spent = perf_counter() - began
+    return spent / share - spent
+
+
+def write_beside(path: Path, text: str) -> Path:
+    """Write a file, and none that is there already: then its name gets a number.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    for number in range(1, FILES_MAX):
+        numbered = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+        try:
+            with numbered.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            continue
+        return numbered
+    raise FileExistsError(errno.EEXIST, "there are too many of that name", str(path))

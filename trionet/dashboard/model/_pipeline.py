@@ -1,0 +1,187 @@
+"""What ``trionet pipeline run`` has found out, from the records of its topic; pure.
+
+The topic's keys and values are described in docs/reference/pipeline.md. What is not of that form is
+counted, and left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from ._rows import maker
+from ._section import Section
+
+#: How many minutes are kept.
+MINUTES_MAX: Final = 60
+#: How many rows of one table are kept.
+ROWS_MAX: Final = 5000
+
+
+@attrs.frozen
+class MinuteRow:
+    """A minute as a whole."""
+
+    window: str
+    records: int
+    requests: float
+    connections: float
+    request_bytes: float
+    response_bytes: float
+    errors: float
+    throttled: float
+    clients: int
+    series: int
+
+
+@attrs.frozen
+class SeriesRow:
+    """The requests of an API, a client and a listener in a minute."""
+
+    window: str
+    api: str
+    client_id: str
+    listener: str
+    requests: float
+    requests_per_s: float
+    request_bytes_per_s: float
+    response_bytes_per_s: float
+    errors: float
+    throttled: float
+    total_p50_us: float | None
+    total_p95_us: float | None
+    total_p99_us: float | None
+    total_max_us: float | None
+
+
+@attrs.frozen
+class TalkerRow:
+    """Who asked for most in a minute, by a measure: requests, bytes or time."""
+
+    window: str
+    measure: str
+    rank: int
+    client_id: str
+    principal: str
+    listener: str
+    requests: float
+    bytes: float
+    time_us: float
+    share: float
+
+
+@attrs.frozen
+class AnomalyRow:
+    """A number of a minute that is unusual."""
+
+    window: str
+    api: str
+    client_id: str
+    listener: str
+    measure: str
+    value: float
+    expected: float
+    spread: float
+    score: float
+    minutes: int
+
+
+_ROWS: Final[Mapping[str, Any]] = {
+    "windows": maker(MinuteRow),
+    "requests": maker(SeriesRow),
+    "talkers": maker(TalkerRow),
+    "anomalies": maker(AnomalyRow),
+}
+
+
+class Pipeline:
+    """The tables of results, the newest minute first.
+
+    Attributes:
+        topic: where they come from; None before one was found.
+        minutes: by the beginning of the minute, as in ``2026-11-22T11:45:00Z``.
+        series: by the key's text; as all of the following.
+        talkers: the ten that asked for most of each measure.
+        anomalies: what was unusual.
+        malformed: records that are no results.
+    """
+
+    def __init__(self) -> None:
+        self.topic: str | None = None
+        self.minutes: Section[str, MinuteRow] = Section()
+        self.series: Section[str, SeriesRow] = Section()
+        self.talkers: Section[str, TalkerRow] = Section()
+        self.anomalies: Section[str, AnomalyRow] = Section()
+        self.malformed = 0
+        self._tables: Mapping[str, tuple[Section[str, Any], dict[str, Any]]] = {
+            "windows": (self.minutes, {}),
+            "requests": (self.series, {}),
+            "talkers": (self.talkers, {}),
+            "anomalies": (self.anomalies, {}),
+        }
+
+    @property
+    def sections(self) -> list[Section[str, Any]]:
+        """All tables."""
+        return [section for section, _ in self._tables.values()]
+
+    def refuse(self, why: str) -> None:
+        """Say why there is nothing."""
+        for section in self.sections:
+            section.refuse(why)
+
+    def put(self, key: bytes | None, value: bytes | None) -> None:
+        """Take a record of the topic; :meth:`show` makes it seen."""
+        try:
+            kind, window, row = _parsed(key, value)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            self.malformed += 1
+            return
+        table = self._tables.get(kind)
+        if table is None or key is None:
+            return  # a table that is not shown here
+        name = window if kind == "windows" else key.decode()
+        if row is None:
+            table[1].pop(name, None)
+        else:
+            table[1][name] = row
+
+    def show(self, now: float) -> None:
+        """Have the sections show what was put, without what is too old.
+
+        Args:
+            now: in seconds of the loop's clock.
+        """
+        for section, rows in self._tables.values():
+            if not rows and section.updated_at is None:
+                section.replace({}, now)
+                continue
+            kept = self._newest(rows)
+            section.replace(dict(kept), now)
+            names = {name for name, _ in kept}
+            for name in [name for name in rows if name not in names]:
+                del rows[name]
+
+    def _newest(self, rows: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        windows = sorted({row.window for row in rows.values()}, reverse=True)[:MINUTES_MAX]
+        if not windows:
+            return []
+        found = [item for item in rows.items() if item[1].window >= windows[-1]]
+        # Within a minute they stay in the order in which they came.
+        found.sort(key=lambda item: item[1].window, reverse=True)
+        return found[:ROWS_MAX]
+
+
+def _parsed(key: bytes | None, value: bytes | None) -> tuple[str, str, Any]:
+    if key is None:
+        raise ValueError("a result has a key")
+    names = json.loads(key)
+    kind, window = names["kind"], names["window"]
+    if value is None:
+        return kind, window, None
+    values = {**names, **json.loads(value)}
+    make = _ROWS.get(kind)
+    return kind, window, None if make is None else make(values)

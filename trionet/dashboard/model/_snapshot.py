@@ -1,0 +1,120 @@
+"""The metrics that the dashboard reads, out of a snapshot in this process or out of its JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from ...metrics._families import Snapshot
+
+#: What reading something raises that is of another form than it should be.
+MALFORMED: Final = (AttributeError, KeyError, TypeError, ValueError)
+
+Labels = tuple[str, ...]
+Readings = Mapping[str, Mapping[Labels, float]]
+"""Numbers by the metric's name and the values of its labels, in the order of :data:`WANTED`."""
+
+_SERVER: Final = "kafka_server_socket_server_metrics_"
+PROCESSORS_IDLE: Final = "kafka_network_socketserver_networkprocessoravgidle_percent"
+HANDLERS_IDLE: Final = "kafka_server_kafkarequesthandlerpool_requesthandleravgidle_percent"
+MEMORY_USED: Final = "kafka_network_socketserver_memorypoolused"
+MEMORY_LEFT: Final = "kafka_network_socketserver_memorypoolavailable"
+BLOCKED: Final = "kafka_network_acceptor_acceptorblocked_percent"
+ACCEPT_RATE: Final = f"{_SERVER}broker_connection_accept_rate"
+ACCEPT_RATES: Final = f"{_SERVER}connection_accept_rate"
+ACCEPT_DELAY: Final = f"{_SERVER}connection_accept_throttle_time"
+ADDRESS_DELAY: Final = f"{_SERVER}ip_connection_accept_throttle_time"
+REFUSED: Final = "trionet_connections_refused_total"
+FAILED_AUTHENTICATIONS: Final = f"{_SERVER}failed_authentication_total"
+PARTITIONS: Final = "kafka_controller_kafkacontroller_globalpartitioncount"
+TOPICS: Final = "kafka_controller_kafkacontroller_globaltopiccount"
+FETCH_SESSIONS: Final = "kafka_server_fetchsessioncache_numincrementalfetchsessions"
+PURGATORY: Final = "kafka_server_delayedoperationpurgatory_purgatorysize"
+LOG_BYTES: Final = "trionet_log_bytes"
+LOOP_LAG: Final = "trionet_loop_lag_seconds"
+LOOP_PASSES: Final = "trionet_loop_passes_total"
+LOOP_IDLE_SECONDS: Final = "trionet_loop_idle_seconds_total"
+CPU_SECONDS: Final = "process_cpu_seconds_total"
+RESIDENT_BYTES: Final = "process_resident_memory_bytes"
+OPEN_FDS: Final = "process_open_fds"
+REQUEST_LOG_DROPPED: Final = "trionet_request_log_dropped_total"
+
+#: The names of the labels of each metric.
+WANTED: Final[Mapping[str, tuple[str, ...]]] = {
+    PROCESSORS_IDLE: (),
+    HANDLERS_IDLE: (),
+    MEMORY_USED: (),
+    MEMORY_LEFT: (),
+    BLOCKED: ("listener",),
+    ACCEPT_RATE: (),
+    ACCEPT_RATES: ("listener", "ip"),
+    ACCEPT_DELAY: ("listener",),
+    ADDRESS_DELAY: ("listener",),
+    REFUSED: ("listener", "limit"),
+    FAILED_AUTHENTICATIONS: ("listener", "networkProcessor"),
+    PARTITIONS: (),
+    TOPICS: (),
+    FETCH_SESSIONS: (),
+    PURGATORY: ("delayedOperation",),
+    LOG_BYTES: (),
+    LOOP_LAG: ("quantile",),
+    LOOP_PASSES: (),
+    LOOP_IDLE_SECONDS: (),
+    CPU_SECONDS: (),
+    RESIDENT_BYTES: (),
+    OPEN_FDS: (),
+    REQUEST_LOG_DROPPED: (),
+}
+
+
+@attrs.frozen
+class Taken:
+    """What a broker tells of itself at one moment.
+
+    Attributes:
+        at: the moment, in seconds of the clock of the broker's loop.
+        about: what ``/snapshot`` has beside its lists and metrics, as JSON has it.
+        readings: the metrics.
+    """
+
+    at: float
+    about: Mapping[str, Any]
+    readings: Readings
+
+
+def of_snapshot(snapshot: Snapshot, about: Mapping[str, Any]) -> Taken:
+    """What a snapshot in this process has."""
+    found = {name: snapshot[name] for name in WANTED if name in snapshot}
+    readings = {
+        name: {sample.labels: sample.value for sample in family.samples}
+        for name, family in found.items()
+    }
+    return Taken(snapshot.now, about, readings)
+
+
+def of_json(page: Mapping[str, Any]) -> Taken:
+    """What the page ``/snapshot`` has, parsed; without metrics of another form than they have here.
+
+    Raises:
+        KeyError: it does not tell its time.
+    """
+    readings = {}
+    for name, labels in WANTED.items():
+        try:
+            readings[name] = _samples(page["metrics"][name], labels)
+        except MALFORMED:
+            continue
+    return Taken(page["now"], page, readings)
+
+
+def _samples(metric: Mapping[str, Any], labels: tuple[str, ...]) -> dict[Labels, float]:
+    return {
+        tuple(sample["labels"].get(label, "") for label in labels): _number(sample["value"])
+        for sample in metric["samples"]
+    }
+
+
+def _number(value: float | None) -> float:
+    return 0.0 if value is None else value  # JSON knows no NaN: nothing happened

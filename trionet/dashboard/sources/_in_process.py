@@ -1,0 +1,46 @@
+"""A broker in this process tells of itself, without HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import trio
+
+from ...broker.telemetry._broker_metrics import BrokerMetrics
+from ..model._snapshot import Taken, of_snapshot
+
+#: So many rows are made before others have their turn on the loop: about a millisecond.
+ROWS_PER_STEP: Final = 100
+
+
+class InProcess:
+    """Tells what ``/snapshot`` would; see :class:`._network_source.Teller`.
+
+    Args:
+        metrics: of the broker (:meth:`trionet.Broker.watch`).
+    """
+
+    def __init__(self, metrics: BrokerMetrics) -> None:
+        self._metrics = metrics
+
+    async def take(self) -> Taken:
+        await trio.lowlevel.checkpoint()
+        return of_snapshot(self._metrics.snapshot_without_requests(), self._metrics.about())
+
+    async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
+        page_of = self._metrics.sections[section]
+        rows: list[Mapping[str, Any]] = []
+        before: int | None = None
+        while True:
+            await trio.lowlevel.checkpoint()
+            page = page_of(ROWS_PER_STEP, before)
+            rows += page.rows
+            if len(page.rows) < ROWS_PER_STEP:
+                return rows, page.total
+            before = page.rows[-1]["number"]  # type: ignore[assignment] # it is one
+
+    async def close_connection(self, id: str) -> bool:
+        """Close a connection; whether it was there."""
+        await trio.lowlevel.checkpoint()
+        return self._metrics.close_connection(id)

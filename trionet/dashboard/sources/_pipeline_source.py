@@ -1,0 +1,140 @@
+"""The results of ``trionet pipeline run``, from their topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import trio
+
+from ...client._topic_partition import TopicPartition
+from ...client.admin import open_admin
+from ...client.consumer import Consumer, open_consumer
+from ...errors import TrionetError
+from ...net._network import SYSTEM, Network
+from ..model._model import Model
+from ..model._pipeline import MINUTES_MAX
+from . import INTERVAL_SECONDS
+from ._pacing import Pace
+
+#: What the job calls its topic if it is not told otherwise: the log's topic, and this.
+SUFFIX: Final = "-results"
+#: How often a topic of results is looked for that is not there.
+LOOK_SECONDS: Final = 5.0
+_MS: Final = 1000
+_SETTINGS: Final[Mapping[str, object]] = {
+    "client.id": "trionet-dashboard-pipeline",
+    "max.poll.records": 500,
+    "enable.auto.commit": False,
+    "auto.offset.reset": "earliest",
+}
+
+
+class PipelineSource:
+    """Feeds a model with results while somebody looks.
+
+    Args:
+        bootstrap_servers: of the cluster.
+        settings: of the clients, by Kafka's keys.
+        topic: of the results; None looks for one.
+        network: where connections come from.
+        now_ms: the time in ms since the epoch.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        settings: Mapping[str, object] | None = None,
+        *,
+        topic: str | None = None,
+        network: Network = SYSTEM,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.interval_seconds = INTERVAL_SECONDS
+        self._bootstrap_servers = bootstrap_servers
+        self._settings = dict(settings or {})
+        self._topic = topic
+        self._network = network
+        self._now_ms = now_ms
+        self._is_wanted = trio.Event()
+
+    def want(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
+        """See :class:`.Source`; once looked at, it is read for good: it is little."""
+        if section == "pipeline":
+            self._is_wanted.set()
+
+    async def run(
+        self,
+        model: Model,
+        changed: Callable[[], None],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Feed the model until cancelled; see :class:`.Source`."""
+        task_status.started()
+        await self._is_wanted.wait()
+        while True:
+            try:
+                topic = self._topic or await self._find()
+                if topic is None:
+                    model.pipeline.refuse(
+                        "there are no results of `trionet pipeline run` here; if their topic has a"
+                        f" name without {SUFFIX}, name it with --pipeline-topic"
+                    )
+                else:
+                    model.pipeline.topic = topic
+                    await self._read(topic, model, changed)
+            except (TrionetError, OSError) as error:
+                for section in model.pipeline.sections:
+                    section.fail(f"{error}")
+            model.version += 1
+            changed()
+            await trio.sleep(LOOK_SECONDS)
+
+    async def _find(self) -> str | None:
+        async with open_admin(
+            self._bootstrap_servers, self._settings, network=self._network
+        ) as admin:
+            topics = await admin.list_topics(internal=True)
+        return results_topic(topics)
+
+    async def _read(self, topic: str, model: Model, changed: Callable[[], None]) -> None:
+        settings = {**_SETTINGS, **self._settings}
+        async with open_consumer(
+            self._bootstrap_servers, settings, network=self._network
+        ) as consumer:
+            await self._begin(consumer, topic)
+            pace = Pace()
+            model.pipeline.show(trio.current_time())
+            while True:
+                batch = await consumer.next_batch()
+                pace.begin()
+                for key, value in zip(batch.keys, batch.values, strict=True):
+                    model.pipeline.put(key, value)
+                model.pipeline.show(trio.current_time())
+                model.version += 1
+                changed()
+                await pace.rest()
+
+    async def _begin(self, consumer: Consumer, topic: str) -> None:
+        """Begin with the minutes that are kept; a minute is told a while after it is over."""
+        numbers = await consumer.partitions_of(topic)
+        if not numbers:
+            raise TrionetError(f"there is no topic {topic}")
+        partitions = [TopicPartition(topic, number) for number in numbers]
+        since = self._now_ms() - MINUTES_MAX * 60 * _MS
+        found = await consumer.offsets_for_times(dict.fromkeys(partitions, since))
+        ends = await consumer.end_offsets(partitions)
+        consumer.assign(partitions)
+        for partition in partitions:
+            place = found.get(partition)
+            consumer.seek(partition, ends[partition] if place is None else place.offset)
+
+
+def results_topic(topics: Iterable[str]) -> str | None:
+    """The topic of results among others: that of a log which is there, too."""
+    names = set(topics)
+    found = sorted(
+        name for name in names if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in names
+    )
+    return found[0] if found else None

@@ -1,0 +1,44 @@
+"""Why a channel was closed: one value per cause, counted by metrics and printed in the log."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class CloseReason(Enum):
+    """The cause of a channel's end (Kafka spreads this over ChannelState and log lines)."""
+
+    NOT_CONNECTED = "the connection could not be made"
+    PEER_CLOSED = "the peer closed the connection"
+    PEER_CLOSED_IN_FRAME = "the peer closed the connection in the middle of a frame"
+    PEER_RESET = "the peer reset the connection"
+    INVALID_RECEIVE = "the peer announced an impossible or oversized frame"
+    INVALID_REQUEST = "the peer's request does not decode or is not allowed"
+    UNSUPPORTED_VERSION = "the peer asked for an API or a version that is not served"
+    TLS_FAILED = "the peer broke the rules of TLS after the handshake"
+    AUTHENTICATION_FAILED = "authentication of the peer failed, by TLS or by SASL"
+    AUTHENTICATION_TIMEOUT = "the peer did not finish its TLS handshake or SASL exchange in time"
+    ILLEGAL_SASL_STATE = "the peer sent something else than the SASL exchange asked for"
+    SESSION_EXPIRED = "the peer did not authenticate again before its SASL session expired"
+    SEND_FAILED = "a request or a response could not be written"
+    RESPONSE_TOO_LARGE = "the response would have been larger than response.max.bytes"
+    SECOND_SEND = "a second Send was set while one was in progress"
+    IDLE = "nothing was received or sent for connections.max.idle.ms"
+    EXCESS_CONNECTION = "closed to make room: there were more connections than max.connections"
+    CLOSE_RESPONSE = "the handler asked for the connection to be closed"
+    HANDLER_FAILED = "the handler raised an exception"
+    REGISTER_FAILED = "the accepted socket could not be set up"
+    ERROR = "an unexpected error in this channel's step"
+    LOCAL_CLOSE = "closed by its owner"
+    SERVER_SHUTDOWN = "the server is stopping"
+
+
+BY_PEER = frozenset(
+    (
+        CloseReason.PEER_CLOSED,
+        CloseReason.PEER_CLOSED_IN_FRAME,
+        CloseReason.PEER_RESET,
+        CloseReason.SEND_FAILED,
+    )
+)
+"""The peer has left: clients do, also while a request of theirs waits."""

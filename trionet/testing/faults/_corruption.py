@@ -1,0 +1,54 @@
+"""Flip a bit of records on their way: of a Produce request, or of a Fetch response. Pure."""
+
+from __future__ import annotations
+
+import copy
+from typing import Final
+
+from ...protocol._wire import Message
+from ...protocol.messages.fetch import FetchResponse
+from ...protocol.messages.produce import ProduceRequest
+from ..requests._seen_requests import Which
+from ..requests._topic_items import TopicName, topic_of
+from ._exchange import plain
+
+# Batches and messages of every format begin alike: an offset, the size of what follows, that.
+_SIZE_AT: Final = 8
+_DATA_AT: Final = 12
+
+
+def with_flipped_bit(records: bytes) -> bytes:
+    """Flip a bit that the checksum of the first batch, or of the first message, covers: the last.
+
+    What is shorter than the beginning of a batch stays as it is.
+    """
+    if len(records) <= _DATA_AT:
+        return records
+    size = int.from_bytes(records[_SIZE_AT:_DATA_AT], "big")
+    last = min(_DATA_AT + size, len(records)) - 1
+    return records[:last] + bytes([records[last] ^ 1]) + records[last + 1 :]
+
+
+def corrupted_request(request: ProduceRequest, which: Which, name_of: TopicName) -> ProduceRequest:
+    """Copy a request, with a flipped bit in the records of each partition that is meant."""
+    changed = copy.copy(request)
+    changed.topic_data = [copy.copy(topic) for topic in request.topic_data]
+    for topic in changed.topic_data:
+        topic.partition_data = [copy.copy(partition) for partition in topic.partition_data]
+        for partition in topic.partition_data:
+            if partition.records and _is_meant(topic, partition.index, which, name_of):
+                partition.records = with_flipped_bit(bytes(partition.records))
+    return changed
+
+
+def corrupt_response(response: FetchResponse, which: Which, name_of: TopicName) -> None:
+    """Flip a bit of the records of each partition that is meant."""
+    for topic in response.responses:
+        for partition in topic.partitions:
+            if partition.records and _is_meant(topic, partition.partition_index, which, name_of):
+                partition.records = with_flipped_bit(plain(partition.records))
+
+
+def _is_meant(topic: Message, partition: int, which: Which, name_of: TopicName) -> bool:
+    name = topic_of(topic, name_of)
+    return name is None or which.hits(name, partition)
