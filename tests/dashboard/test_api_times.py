@@ -81,7 +81,7 @@ def test_it_is_remembered_how_the_latencies_of_each_look_spread() -> None:
     row = times.update(3, told(9, [(0.9, 1), (1.0, 6), (3.5, 2)]))
     assert [{0: 2, 2: 2}, {}] == list(row.spreads)
 
-    row = times.lose(row)
+    row = times.mark_unknown(row)
 
     assert [{0: 2, 2: 2}, {}, None] == list(row.spreads)
     assert (9, None, (), None) == (row.requests, row.rate, row.phases_ms, row.p99_ms)

@@ -17,7 +17,7 @@ import pytest
 import trio
 
 from trionet.dashboard.actions import Actions
-from trionet.dashboard.app import Dashboard, write_beside
+from trionet.dashboard.app import Dashboard, write_new_file
 from trionet.dashboard.model import Model
 from trionet.dashboard.ordering import ROWS_PER_STEP
 from trionet.dashboard.rows import ConnectionRow
@@ -39,7 +39,7 @@ class Silent:
         self.actions = cast(Actions, None)
         self.wanted: list[str | None] = []
 
-    def want(self, section: str | None, key: object = None) -> None:
+    def focus(self, section: str | None, key: object = None) -> None:
         self.wanted.append(section)
 
     async def run(
@@ -70,7 +70,7 @@ class Ticking(Silent):
     async def tell(self, model: Model, changed: Callable[[], None]) -> None:
         while True:
             # Each frame is another one, and large.
-            model.tell("look", f"{self.looked} " * 40)
+            model.set_alarm("look", f"{self.looked} " * 40)
             changed()
             self.looked += 1
             if self.looked == MANY_CHANGES:
@@ -351,7 +351,7 @@ async def test_an_export_of_a_view_that_fails_says_so(
 
 
 def test_a_file_that_is_there_already_stays(tmp_path: Path) -> None:
-    names = [write_beside(tmp_path / "frame.svg", str(number)).name for number in range(3)]
+    names = [write_new_file(tmp_path / "frame.svg", str(number)).name for number in range(3)]
 
     assert ["frame.svg", "frame-2.svg", "frame-3.svg"] == names
     assert ["0", "1", "2"] == [(tmp_path / name).read_text() for name in names]
@@ -361,7 +361,7 @@ def test_a_file_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
 
     with pytest.raises(NotADirectoryError):
-        write_beside(tmp_path / "file" / "frame.svg", "")
+        write_new_file(tmp_path / "file" / "frame.svg", "")
 
 
 @pytest.fixture(autouse=True)

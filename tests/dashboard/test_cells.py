@@ -13,8 +13,8 @@ from trionet.dashboard.cells import (
     bar,
     columns_chart,
     fit,
-    fitted,
-    harmless,
+    fit_sanitized,
+    sanitized,
     heat,
     shares,
     sparkline,
@@ -39,21 +39,21 @@ GLYPHS = pytest.mark.parametrize("glyphs", [UNICODE, ASCII], ids=["unicode", "as
     ],
 )
 def test_nothing_reaches_the_terminal_that_it_might_obey(text: str, shown: str) -> None:
-    assert shown == harmless(text)
+    assert shown == sanitized(text)
 
 
 def test_without_unicode_everything_else_is_an_escape() -> None:
-    assert "s\\xfc\\xdf \\u65e5 12 us~" == harmless("süß 日 12 µs…", ASCII)
+    assert "s\\xfc\\xdf \\u65e5 12 us~" == sanitized("süß 日 12 µs…", ASCII)
 
 
 def test_a_text_that_no_screen_shows_is_cut_before_it_is_looked_at() -> None:
-    assert "x" * CHARS_MAX + "…" == harmless("x" * 1_000_000)
+    assert "x" * CHARS_MAX + "…" == sanitized("x" * 1_000_000)
 
 
 @GLYPHS
 @given(text=st.text(), width=st.integers(0, 40), right=st.booleans())
 def test_a_text_fits_exactly(glyphs: Glyphs, text: str, width: int, right: bool) -> None:
-    shown = fit(harmless(text, glyphs), width, right=right, glyphs=glyphs)
+    shown = fit(sanitized(text, glyphs), width, right=right, glyphs=glyphs)
 
     assert width == cell_len(shown)
     assert shown.isprintable()
@@ -62,7 +62,7 @@ def test_a_text_fits_exactly(glyphs: Glyphs, text: str, width: int, right: bool)
 
 @given(st.text(st.characters() | st.sampled_from("ab\\日…\x1b")), st.integers(0, 12), st.booleans())
 def test_any_text_is_made_harmless_and_fits(text: str, width: int, right: bool) -> None:
-    assert fit(harmless(text), width, right=right) == fitted(text, width, right=right)
+    assert fit(sanitized(text), width, right=right) == fit_sanitized(text, width, right=right)
 
 
 def test_what_is_cut_ends_with_an_ellipsis() -> None:

@@ -43,11 +43,11 @@ def test_a_clock_that_begins_anew_begins_a_history_anew() -> None:
 
 def test_what_is_not_known_any_more_is_a_gap() -> None:
     history = History()
-    history.lose()
+    history.mark_unknown()
     assert 0 == len(history)
     history.add(1, 10)
-    history.lose()
-    history.lose()
+    history.mark_unknown()
+    history.mark_unknown()
 
     assert None is history.last
     history.add(3, 12)

@@ -8,7 +8,7 @@ import pytest
 
 from trionet.dashboard import readings
 from trionet.dashboard.model import Model
-from trionet.dashboard.readings import Taken
+from trionet.dashboard.readings import BrokerSnapshot
 from trionet.dashboard.rows import GroupRow, MemberRow, QuotaRow
 from trionet.metrics.request_times import PHASES
 
@@ -61,8 +61,8 @@ def about(requests: int = 0, errors: int = 0, **others: Any) -> dict[str, Any]:
 
 def test_what_grows_is_told_by_how_fast() -> None:
     model = Model()
-    model.fold(Taken(1000.0, about(100), {}), 5.0)
-    model.fold(Taken(1002.0, about(300, errors=3), {}), 7.0)
+    model.update_network(BrokerSnapshot(1000.0, about(100), {}), 5.0)
+    model.update_network(BrokerSnapshot(1002.0, about(300, errors=3), {}), 7.0)
 
     figures = model.figures
     assert (100, 1000, 2000, 100, 0) == (
@@ -90,8 +90,8 @@ def test_what_grows_is_told_by_how_fast() -> None:
 
 def test_how_idle_the_loop_is_comes_of_the_seconds_that_it_waited() -> None:
     model = Model()
-    model.fold(Taken(1000.0, about(), {readings.LOOP_IDLE_SECONDS: {(): 90.0}}), 5.0)
-    model.fold(Taken(1002.0, about(), {readings.LOOP_IDLE_SECONDS: {(): 90.5}}), 7.0)
+    model.update_network(BrokerSnapshot(1000.0, about(), {readings.LOOP_IDLE_SECONDS: {(): 90.0}}), 5.0)
+    model.update_network(BrokerSnapshot(1002.0, about(), {readings.LOOP_IDLE_SECONDS: {(): 90.5}}), 7.0)
 
     assert 0.25 == model.figures["loop_idle"]
 
@@ -99,7 +99,7 @@ def test_how_idle_the_loop_is_comes_of_the_seconds_that_it_waited() -> None:
 def test_histories_are_of_the_clock_of_who_looks() -> None:
     model = Model()
     for second in range(3):
-        model.fold(Taken(1000.0 + second, about(second), {}), 5.0 + second)
+        model.update_network(BrokerSnapshot(1000.0 + second, about(second), {}), 5.0 + second)
 
     assert [(5.0, 3), (6.0, 3), (7.0, 3)] == list(model.figures.history("connections"))
     assert [(6.0, 1), (7.0, 1)] == list(model.figures.history("requests"))
@@ -107,8 +107,8 @@ def test_histories_are_of_the_clock_of_who_looks() -> None:
 
 def test_what_is_as_it_is_is_told_so() -> None:
     model = Model()
-    model.fold(
-        Taken(
+    model.update_network(
+        BrokerSnapshot(
             1.0,
             about(),
             {
@@ -169,20 +169,20 @@ def test_what_a_broker_tells_in_another_form_leaves_the_rest_known(
         told = {**about(second), part: wrong}
         if wrong == "absent":
             del told[part]
-        model.fold(Taken(second, told, {}), second)
+        model.update_network(BrokerSnapshot(second, told, {}), second)
 
     assert set().union(*DEPENDENT.values()) - DEPENDENT[part] == set(model.figures)
     assert (wrong != "absent") == (f": {part}" in " ".join(model.alarms.values()))
-    model.fold(Taken(2, about(2), {}), 2)
+    model.update_network(BrokerSnapshot(2, about(2), {}), 2)
     assert {} == model.alarms
 
 
 def test_a_broker_that_came_back_with_another_list_of_apis_may_be_lost() -> None:
     model = Model()
-    model.fold(Taken(10, {**about(10), "uptime_seconds": 100}, {}), 10)
-    model.fold(Taken(11, {**about(11), "uptime_seconds": 1, "apis": 7}, {}), 11)
+    model.update_network(BrokerSnapshot(10, {**about(10), "uptime_seconds": 100}, {}), 10)
+    model.update_network(BrokerSnapshot(11, {**about(11), "uptime_seconds": 1, "apis": 7}, {}), 11)
 
-    model.lose_network("gone")
+    model.mark_network_failed("gone")
 
     assert [None] * len(model.apis.items()) == [row.rate for _, row in model.apis.items()]
 
@@ -197,7 +197,7 @@ def test_a_figure_that_nobody_tells_is_not_there() -> None:
 def test_what_the_protocol_does_not_tell_is_missing_and_says_why() -> None:
     model = Model()
 
-    model.refuse_network("only a trionet broker tells")
+    model.mark_network_missing("only a trionet broker tells")
 
     sections = (model.apis, model.connections, model.closed, model.processors, model.log)
     assert {"only a trionet broker tells"} == {section.missing for section in sections}
@@ -226,7 +226,7 @@ CONNECTION = {
 def test_a_row_of_an_older_broker_lacks_what_it_does_not_tell() -> None:
     model = Model()
 
-    model.put_rows("connections", model.made("connections", [CONNECTION]), 9, 1.0)
+    model.replace_rows("connections", model.make_rows("connections", [CONNECTION]), 9, 1.0)
 
     [row] = model.connections.values()
     assert (3, "librdkafka", True, None, None) == (
@@ -242,8 +242,8 @@ def test_a_row_of_an_older_broker_lacks_what_it_does_not_tell() -> None:
 def test_a_row_of_a_newer_broker_is_read_as_far_as_it_is_known() -> None:
     model = Model()
 
-    rows = model.made("connections", [{**CONNECTION, "phase": "idle", "mood": "good"}])
-    model.put_rows("connections", rows, 1, 1.0)
+    rows = model.make_rows("connections", [{**CONNECTION, "phase": "idle", "mood": "good"}])
+    model.replace_rows("connections", rows, 1, 1.0)
 
     assert "idle" == model.connections[3].phase
 
@@ -279,11 +279,11 @@ def test_a_group_is_what_two_sources_tell_of_it(inside_first: bool) -> None:
     row = GroupRow("g", "classic", "Stable", "consumer", "range", 1, None, 1, 7, detail=(member,))
 
     def tell_inside() -> None:
-        model.put_inside([INSIDE], 1.0)
+        model.update_group_internals([INSIDE], 1.0)
 
     if inside_first:
         tell_inside()
-    model.put_groups({"g": row}, 1.0, all_of={"g"})
+    model.update_groups({"g": row}, 1.0, all_of={"g"})
     if not inside_first:
         tell_inside()
 
@@ -302,7 +302,7 @@ def test_a_group_is_what_two_sources_tell_of_it(inside_first: bool) -> None:
 def test_a_group_that_only_the_broker_tells_of_is_there() -> None:
     model = Model()
 
-    model.put_inside([INSIDE], 1.0)
+    model.update_group_internals([INSIDE], 1.0)
 
     assert ("Stable", 12, None) == (
         model.groups["g"].state,
@@ -314,19 +314,19 @@ def test_a_group_that_only_the_broker_tells_of_is_there() -> None:
 def test_a_group_that_is_gone_is_forgotten() -> None:
     model = Model()
     rows = {id: GroupRow(id, "classic", "Empty", "consumer") for id in ("a", "b")}
-    model.put_groups(rows, 1.0, all_of={"a", "b"})
+    model.update_groups(rows, 1.0, all_of={"a", "b"})
 
-    model.put_groups({"a": rows["a"]}, 2.0, all_of={"a"})
+    model.update_groups({"a": rows["a"]}, 2.0, all_of={"a"})
 
     assert ["a"] == list(model.groups)
 
 
 def test_a_group_that_its_broker_has_forgotten_is_what_the_cluster_tells() -> None:
     model = Model()
-    model.put_inside([INSIDE, {**INSIDE, "id": "h"}], 1.0)
-    model.put_groups({"h": GroupRow("h", "classic", "Empty", "consumer")}, 1.0, all_of={"h"})
+    model.update_group_internals([INSIDE, {**INSIDE, "id": "h"}], 1.0)
+    model.update_groups({"h": GroupRow("h", "classic", "Empty", "consumer")}, 1.0, all_of={"h"})
 
-    model.keep_inside(set(), 2.0)
+    model.retain_group_internals(set(), 2.0)
 
     assert ["h"] == list(model.groups)
 
@@ -334,9 +334,9 @@ def test_a_group_that_its_broker_has_forgotten_is_what_the_cluster_tells() -> No
 def test_alarms_are_told_until_they_are_over() -> None:
     model = Model()
 
-    model.tell("metrics", "cannot be read")
+    model.set_alarm("metrics", "cannot be read")
     assert {"metrics": "cannot be read"} == model.alarms
-    model.tell("metrics", None)
+    model.set_alarm("metrics", None)
 
     assert {} == model.alarms
 
@@ -352,7 +352,7 @@ def test_a_broker_that_was_started_again_begins_anew() -> None:
         (900_000.0, 150, 700.0, quick),
     ):
         told = {**about()["apis"][0], **times, "requests": count}
-        model.fold(Taken(at, about(count, uptime_seconds=uptime, apis=[told]), {}), at)
+        model.update_network(BrokerSnapshot(at, about(count, uptime_seconds=uptime, apis=[told]), {}), at)
 
     assert "requests" not in model.figures
     assert "requests" in model.figures.told()
@@ -363,8 +363,8 @@ def test_a_broker_that_was_started_again_begins_anew() -> None:
 
 def test_so_does_one_that_was_up_for_longer_before() -> None:
     model = Model()
-    model.fold(Taken(1000.0, about(100, uptime_seconds=500.0), {}), 5.0)
-    model.fold(Taken(1001.0, about(150, uptime_seconds=3.0), {}), 6.0)
+    model.update_network(BrokerSnapshot(1000.0, about(100, uptime_seconds=500.0), {}), 5.0)
+    model.update_network(BrokerSnapshot(1001.0, about(150, uptime_seconds=3.0), {}), 6.0)
 
     assert "requests" not in model.figures
 
@@ -373,15 +373,15 @@ def test_of_quotas_of_a_broker_that_is_gone_the_limits_stay() -> None:
     model = Model()
     of_broker = {"entity": "broker", "key": "max.connections", "limit": 9.0}
     measured = {"value": 7.0, "throttle_ms": 5.0, "refused": 3}
-    model.fold(Taken(1.0, about(quotas=[{**of_broker, **measured}]), {}), 5.0)
+    model.update_network(BrokerSnapshot(1.0, about(quotas=[{**of_broker, **measured}]), {}), 5.0)
     of_client = QuotaRow("user=alice", "producer_byte_rate", 1024.0, 512.0)
     clients = {(of_client.entity, of_client.key): of_client}
-    model.put_client_quotas(clients, None, 6.0)
+    model.update_client_quotas(clients, None, 6.0)
 
-    model.lose_network("gone")
+    model.mark_network_failed("gone")
 
     expected = [QuotaRow("broker", "max.connections", 9.0), of_client]
     assert expected == list(model.quotas.values())
     assert 6.0 == model.quotas.updated_at
-    model.put_client_quotas(clients, None, 7.0)
+    model.update_client_quotas(clients, None, 7.0)
     assert expected == list(model.quotas.values())

@@ -15,8 +15,8 @@ from trionet.dashboard.api_times import quantile
 from trionet.dashboard.model import Model
 from trionet.dashboard.sources.cluster_source import ClusterSource
 from trionet.dashboard.sources.http_client import HttpClient
-from trionet.dashboard.sources.in_process import InProcess
-from trionet.dashboard.sources.metrics_source import MetricsListenerTeller
+from trionet.dashboard.sources.in_process import InProcessReader
+from trionet.dashboard.sources.metrics_source import MetricsListenerReader
 
 RECORDS = 300
 REQUESTS = "kafka_network_requestmetrics_"
@@ -55,7 +55,7 @@ async def test_requests_bytes_and_connections_are_what_endpoint_and_clients_coun
     ):
         assert broker.metrics is not None
         near = how == "in process"
-        teller = InProcess(broker.metrics) if near else MetricsListenerTeller(http)
+        reader = InProcessReader(broker.metrics) if near else MetricsListenerReader(http)
         (await admin.create_topics([NewTopic("t", 3)])).checked()
         refused = await admin.create_topics(["t", "not a name"])
         for number in range(RECORDS):
@@ -64,9 +64,9 @@ async def test_requests_bytes_and_connections_are_what_endpoint_and_clients_coun
         await wait_all_tasks_blocked()
 
         model = Model()
-        model.fold(await teller.take(), 1.0)
-        rows = await teller.rows("connections")
-        model.put_rows("connections", model.made("connections", rows[0]), rows[1], 1.0)
+        model.update_network(await reader.take(), 1.0)
+        rows = await reader.rows("connections")
+        model.replace_rows("connections", model.make_rows("connections", rows[0]), rows[1], 1.0)
         numbers = await exposition(http)
         clients = [admin.statistics(), producer.statistics()]
 
@@ -125,7 +125,7 @@ async def test_times_are_those_of_the_endpoint() -> None:
     ):
         for _ in range(50):
             await admin.describe_cluster()
-        page = await MetricsListenerTeller(http).take()
+        page = await MetricsListenerReader(http).take()
         numbers = await exposition(http)
         [told] = [api for api in page.about["apis"] if api["name"] == "DescribeCluster"]
 
@@ -165,9 +165,9 @@ async def test_records_groups_and_lag_are_what_clients_count() -> None:
             await consumer.commit()
             committed = await consumer.committed(consumer.assignment)
             behind = sum(RECORDS // 3 - each.offset for each in committed.values() if each)
-            source.want("topics")
+            source.focus("topics")
             model = await watched.until(lambda model: model.topics["t"].records == RECORDS)
-            source.want("groups")
+            source.focus("groups")
             model = await watched.until(
                 lambda model: "g" in model.groups and model.groups["g"].lag is not None
             )

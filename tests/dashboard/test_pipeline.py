@@ -116,6 +116,6 @@ def test_a_table_that_is_not_shown_here_is_passed_over() -> None:
 
 def test_without_results_it_is_said_why() -> None:
     pipeline = Pipeline()
-    pipeline.refuse("there are none")
+    pipeline.mark_missing("there are none")
 
     assert {"there are none"} == {section.missing for section in pipeline.sections}

@@ -7,7 +7,7 @@ import pytest
 
 from trionet.dashboard.model import Model
 from trionet.dashboard.ordering import ROWS_PER_STEP
-from trionet.dashboard.place import Place
+from trionet.dashboard.place import ViewState
 from trionet.dashboard.view import Column, Table, View
 
 
@@ -53,14 +53,14 @@ class Rows(View):
 ROWS = (Row("b", 2, "Ann"), Row("a", None, "Bob"), Row("c", 3, "ann"), Row("d", 1))
 
 
-def look(place: Place, *, is_paused: bool = False) -> str:
+def look(place: ViewState, *, is_paused: bool = False) -> str:
     place.look(Model(), is_paused=is_paused)
     return "".join(row.name for row in place.rows)
 
 
-def place(*, sort: str | None = None, height: int = 10) -> tuple[Place, Rows]:
+def place(*, sort: str | None = None, height: int = 10) -> tuple[ViewState, Rows]:
     view = Rows(ROWS, sort)
-    found = Place(view)
+    found = ViewState(view)
     found.height = height
     look(found)
     return found, view
@@ -132,11 +132,11 @@ def test_a_filter_lets_through_what_has_all_words(words: str, rows: str) -> None
 def test_the_cursor_stays_with_its_row() -> None:
     found, view = place()
     found.move(2)
-    assert "c" == found.chosen.name
+    assert "c" == found.selected.name
 
     view.change(Row("z"), Row("c"), *ROWS)
     look(found)
-    assert ("c", 1) == (found.chosen.name, found.cursor)
+    assert ("c", 1) == (found.selected.name, found.cursor)
 
 
 def test_on_top_it_stays_on_top() -> None:
@@ -145,7 +145,7 @@ def test_on_top_it_stays_on_top() -> None:
     view.change(Row("z"), *ROWS)
     look(found)
 
-    assert "z" == found.chosen.name
+    assert "z" == found.selected.name
 
 
 def test_where_its_row_is_gone_it_is_on_the_next_one() -> None:
@@ -154,16 +154,16 @@ def test_where_its_row_is_gone_it_is_on_the_next_one() -> None:
 
     view.change(Row("b"), Row("c"), Row("d"))
     look(found)
-    assert "c" == found.chosen.name
+    assert "c" == found.selected.name
     view.change()
     look(found)
-    assert found.chosen is None
+    assert found.selected is None
     assert 0 == found.cursor
 
 
 def test_what_is_chosen_is_on_the_screen() -> None:
     view = Rows([Row(f"{number:03}") for number in range(100)])
-    found = Place(view)
+    found = ViewState(view)
     found.height = 10
     look(found)
 
@@ -182,7 +182,7 @@ def test_what_is_chosen_is_on_the_screen() -> None:
 
 def test_no_line_is_empty_while_there_are_rows() -> None:
     view = Rows([Row(f"{number:03}") for number in range(100)])
-    found = Place(view)
+    found = ViewState(view)
     found.height = 10
     look(found)
     found.move(99)
@@ -217,7 +217,7 @@ def test_rows_of_before_stay_until_all_of_the_new_ones_are_filtered() -> None:
     chosen.filter = "a"
     assert "bacd" == look(chosen)
     steps = 0
-    while chosen.is_behind:
+    while chosen.is_updating:
         chosen.step()
         steps += 1
     assert 2 == steps
@@ -248,10 +248,10 @@ def test_another_filter_begins_anew_with_the_newest_rows() -> None:
     view.change(*many("b"))
     look(chosen)
     chosen.filter = "b"
-    chosen.look_at_all(Model())
+    chosen.update_fully(Model())
 
     assert "b" == "".join(row.name for row in chosen.rows)
-    assert not chosen.is_behind
+    assert not chosen.is_updating
 
 
 def test_who_goes_back_to_the_filter_of_before_has_the_newest_rows() -> None:

@@ -76,7 +76,7 @@ def every_frame(model: Model, glyphs: Glyphs) -> Iterator[Frame]:
         for key in ("?", "esc", "enter", "enter", "esc", "esc"):
             found.press(Key(key), model)
             yield draw(found, model, 120, 40, glyphs)
-        for action in found.place.view.actions:
+        for action in found.current.view.actions:
             found.press(Key(action.key), model)
             for _ in range(len(action.fields) + 1):
                 yield draw(found, model, 60, 15, glyphs)
@@ -92,7 +92,7 @@ def test_every_view_has_a_frame_of_nothing(view: type[View]) -> None:
 
     text = shown(found, Model())
 
-    assert found.place.view.title in text
+    assert found.current.view.title in text
 
 
 def test_names_keys_and_helps_of_views_are_their_own() -> None:
@@ -117,7 +117,7 @@ def test_what_is_too_small_says_what_it_needs() -> None:
 
 def test_of_a_view_that_failed_alarms_and_messages_are_seen() -> None:
     model = Model()
-    model.tell("topics", "topics could not be read: refused")
+    model.set_alarm("topics", "topics could not be read: refused")
     lines = as_text(failed_frame(ui(":", "x", "enter"), model, "log", 60, 15, UNICODE)).split("\n")
 
     assert " ! The view log failed; the log has the reason." == lines[0]
@@ -131,8 +131,8 @@ def test_of_a_view_that_failed_alarms_and_messages_are_seen() -> None:
 def test_faults_with_one_reason_are_one_alarm() -> None:
     model = busy_model()
     for what in ("topics", "groups", "cluster"):
-        model.tell(what, f"{what} could not be read: nobody answers")
-    model.tell("metrics", "metrics could not be read: refused")
+        model.set_alarm(what, f"{what} could not be read: nobody answers")
+    model.set_alarm("metrics", "metrics could not be read: refused")
 
     lines = shown(ui(), model).split("\n")
 
@@ -143,7 +143,7 @@ def test_faults_with_one_reason_are_one_alarm() -> None:
 def test_two_sources_that_say_the_same_say_it_once() -> None:
     model = busy_model()
     for what in ("topics", "groups"):
-        model.tell(what, "the cluster is another one")
+        model.set_alarm(what, "the cluster is another one")
 
     lines = shown(ui(), model).split("\n")
 
@@ -162,13 +162,13 @@ def test_the_header_tells_of_pauses_and_of_missing_news() -> None:
 
 def test_the_header_is_not_live_while_something_cannot_be_read() -> None:
     model = busy_model()
-    model.tell("metrics", "refused", since=40.0)
-    model.tell("topics", "refused", since=55.0)
+    model.set_alarm("metrics", "refused", since=40.0)
+    model.set_alarm("topics", "refused", since=55.0)
 
     assert header(model, 60.0).endswith(" ! not live for 20 s")
-    model.tell("metrics", None)
+    model.set_alarm("metrics", None)
     assert header(model, 60.0).endswith(" ! not live for 5.0 s")
-    model.tell("topics", None)
+    model.set_alarm("topics", None)
     assert header(model, 60.0).endswith(" live")
 
 
@@ -179,7 +179,7 @@ def header(model: Model, now: float) -> str:
 def test_what_is_not_known_any_more_is_a_line_without_a_number() -> None:
     model = busy_model()
     before = lines_of(shown(ui(), model), "requests  ")
-    model.lose_network("refused")
+    model.mark_network_failed("refused")
     text = shown(ui(), model)
 
     assert before[0].split()[-1].endswith("/s")
@@ -196,7 +196,7 @@ def lines_of(text: str, beginning: str) -> list[str]:
 @pytest.mark.parametrize(("view", "title"), [("2", "Connections"), ("3", "APIs"), ("0", "Log")])
 def test_rows_that_cannot_be_read_again_have_an_age(view: str, title: str) -> None:
     model = busy_model()
-    model.lose_network("refused")
+    model.mark_network_failed("refused")
 
     text = as_text(draw(ui(view), model, 120, 40, UNICODE, 0.0, 75.0))
 
@@ -216,7 +216,7 @@ LONG = "nobody was there; " + "and why " * 40 + "until the end"
 
 def test_an_alarm_that_is_cut_says_so_and_the_help_tells_all_of_it() -> None:
     model = busy_model()
-    model.tell("topics", LONG)
+    model.set_alarm("topics", LONG)
     lines = shown(ui("2"), model, (80, 24)).split("\n")
 
     assert lines[3].startswith(" ! nobody was there;")
@@ -229,7 +229,7 @@ def test_an_alarm_that_is_cut_says_so_and_the_help_tells_all_of_it() -> None:
 def test_of_many_alarms_the_number_is_told() -> None:
     model = busy_model()
     for number in range(4):
-        model.tell(f"{number}", f"fault {number} " + "x" * 200)
+        model.set_alarm(f"{number}", f"fault {number} " + "x" * 200)
     lines = shown(ui("2"), model, (80, 24)).split("\n")
 
     assert lines[3].startswith(" ! fault 0 x")
@@ -240,12 +240,12 @@ def test_of_many_alarms_the_number_is_told() -> None:
 
 def test_a_long_message_has_more_lines() -> None:
     found, model = ui(), busy_model()
-    found.tell("it failed " * 11 + "at last", is_alarm=True)
+    found.show_message("it failed " * 11 + "at last", is_alarm=True)
     lines = shown(found, model, (60, 15)).rstrip("\n").split("\n")
 
     assert ["! it failed"] * 1 == [line.strip()[:11] for line in lines[-3:-2]]
     assert lines[-1].rstrip().endswith("at last")
-    found.tell("it failed " * 50)
+    found.show_message("it failed " * 50)
     assert shown(found, model, (60, 15)).rstrip("\n ").endswith("…")
 
 
@@ -279,7 +279,7 @@ def test_a_question_is_told_to_its_end() -> None:
 def test_a_line_that_is_cut_has_a_mark() -> None:
     model = busy_model()
     found = ui("2")
-    found.place.filter = "long " * 40
+    found.current.filter = "long " * 40
 
     assert shown(found, model, (60, 15)).split("\n")[2].endswith("long long…")
     text = as_text(draw(found, model, 60, 15, ASCII))
@@ -288,7 +288,7 @@ def test_a_line_that_is_cut_has_a_mark() -> None:
 
 def test_alarms_are_told_in_every_view() -> None:
     model = busy_model()
-    model.tell("metrics", "http://127.0.0.1:9404 could not be read: refused")
+    model.set_alarm("metrics", "http://127.0.0.1:9404 could not be read: refused")
 
     for view in all_views():
         assert " ! http://127.0.0.1:9404 could not" in shown(Ui(all_views(), view.name), model)
@@ -296,7 +296,7 @@ def test_alarms_are_told_in_every_view() -> None:
 
 def test_a_list_that_is_missing_says_why() -> None:
     model = Model()
-    model.refuse_network("the Kafka protocol does not tell this")
+    model.mark_network_missing("the Kafka protocol does not tell this")
 
     for key in "23":
         assert " the Kafka protocol does not tell this" in shown(ui(key), model)
@@ -304,7 +304,7 @@ def test_a_list_that_is_missing_says_why() -> None:
 
 def test_of_rows_that_are_not_here_the_number_is_told() -> None:
     model = busy_model()
-    model.put_rows("connections", {}, 812, 61.0)
+    model.replace_rows("connections", {}, 812, 61.0)
 
     assert " Connections  0 of 812" in shown(ui("2"), model)
 
@@ -312,7 +312,7 @@ def test_of_rows_that_are_not_here_the_number_is_told() -> None:
 def test_a_filter_that_finds_nothing_says_so() -> None:
     model = busy_model()
     found = ui("2")
-    found.place.filter = "nobody"
+    found.current.filter = "nobody"
 
     text = shown(found, model)
 
@@ -363,7 +363,7 @@ def test_before_the_first_answer_it_says_whom_it_waits_for(view: str) -> None:
 
 def test_why_a_list_could_not_be_read_is_told_in_full() -> None:
     model = Model()
-    model.topics.fail("nobody was there; " + "and why " * 40 + "until the end")
+    model.topics.mark_failed("nobody was there; " + "and why " * 40 + "until the end")
     found = Ui(all_views(), "topics")
 
     assert "until the end" in shown(found, model, (60, 15))

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from trionet.dashboard.screen_log import ERRORS_MAX, kept_off_screen
+from trionet.dashboard.screen_log import ERRORS_MAX, hold_terminal_logging
 
 logger = logging.getLogger("trionet.client")
 
@@ -35,7 +35,7 @@ def handlers(*streams: io.StringIO) -> Iterator[None]:
 def test_errors_are_told_when_the_screen_is_free_again() -> None:
     screen, file = _Screen(), io.StringIO()
     with handlers(screen, file):
-        with kept_off_screen():
+        with hold_terminal_logging():
             logger.warning("no broker")
             logger.error("a fault")
             assert "" == screen.getvalue()
@@ -51,7 +51,7 @@ def test_handlers_of_the_package_are_held_as_well() -> None:
     handler = logging.StreamHandler(screen)
     package.addHandler(handler)
     try:
-        with kept_off_screen():
+        with hold_terminal_logging():
             logger.error("a fault")
             assert "" == screen.getvalue()
         assert handler in package.handlers
@@ -64,7 +64,7 @@ def test_handlers_of_the_package_are_held_as_well() -> None:
 def test_python_has_no_last_resort_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = _Screen()
     monkeypatch.setattr("sys.stderr", screen)
-    with handlers(), kept_off_screen():
+    with handlers(), hold_terminal_logging():
         logger.warning("no broker")
         for number in range(ERRORS_MAX + 1):
             logger.error("fault %d", number)

@@ -32,7 +32,7 @@ def test_what_is_gone_is_forgotten() -> None:
     section: Section[str, int] = Section()
     section.replace({"a": 1, "b": 2, "c": 3}, 5.0)
 
-    section.keep_only({"a", "c"}, 6.0)
+    section.retain({"a", "c"}, 6.0)
 
     assert {"a": 1, "c": 3} == dict(section)
     assert 2 == section.total
@@ -42,7 +42,7 @@ def test_a_list_that_cannot_be_had_says_why_and_has_no_rows() -> None:
     section: Section[str, int] = Section()
     section.replace({"a": 1}, 5.0)
 
-    section.refuse("the broker does not tell")
+    section.mark_missing("the broker does not tell")
 
     assert ("the broker does not tell", {}, 0) == (section.missing, dict(section), section.total)
 
@@ -51,7 +51,7 @@ def test_a_list_that_could_not_be_read_once_keeps_its_rows() -> None:
     section: Section[str, int] = Section()
     section.replace({"a": 1}, 5.0)
 
-    section.fail("no answer")
+    section.mark_failed("no answer")
     assert ("no answer", {"a": 1}) == (section.failure, dict(section))
     section.replace({"a": 2}, 6.0)
 

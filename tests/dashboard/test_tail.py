@@ -77,9 +77,9 @@ def test_of_a_large_record_the_beginning_is_kept_and_its_size() -> None:
 
 def test_the_newest_record_is_the_first_and_the_oldest_are_forgotten() -> None:
     model = Model()
-    model.begin_tail(("t", None))
+    model.select_tail(("t", None))
     for first in range(0, RECORDS_MAX + 50, 50):
-        model.put_tail([record(offset) for offset in range(first, first + 50)], 0, 1.0)
+        model.append_tail([record(offset) for offset in range(first, first + 50)], 0, 1.0)
 
     assert RECORDS_MAX == len(model.tail)
     offsets = [row.offset for row in model.tail.values()]
@@ -88,7 +88,7 @@ def test_the_newest_record_is_the_first_and_the_oldest_are_forgotten() -> None:
 
 def test_more_records_at_once_than_are_kept_are_the_last_ones() -> None:
     model = Model()
-    model.put_tail([record(offset) for offset in range(2 * RECORDS_MAX)], 0, 1.0)
+    model.append_tail([record(offset) for offset in range(2 * RECORDS_MAX)], 0, 1.0)
 
     offsets = [row.offset for row in model.tail.values()]
     assert (2 * RECORDS_MAX - 1, RECORDS_MAX) == (offsets[0], offsets[-1])
@@ -96,7 +96,7 @@ def test_more_records_at_once_than_are_kept_are_the_last_ones() -> None:
 
 def test_records_that_were_passed_over_are_counted() -> None:
     model = Model()
-    model.put_tail([record(1)], 0, 1.0)
-    model.put_tail([record(500)], 498, 2.0)
+    model.append_tail([record(1)], 0, 1.0)
+    model.append_tail([record(500)], 498, 2.0)
 
     assert 498 == model.tail_skipped

@@ -91,7 +91,7 @@ class Failing:
     name = "failing"
     interval_seconds = 1.0
 
-    def want(self, section, key=None):
+    def focus(self, section, key=None):
         pass
 
     async def run(self, model, changed, *, task_status=trio.TASK_STATUS_IGNORED):

@@ -115,8 +115,8 @@ class Player:
         return " ".join(" ".join(self.screen.rstrip("\n").split("\n")[-3:]).split())
 
     @property
-    def chosen(self) -> str:
-        row = self.ui.place.chosen
+    def selected(self) -> str:
+        row = self.ui.current.selected
         assert row is not None
         return str(row.name)
 
@@ -148,7 +148,7 @@ def test_moving(player: Player) -> None:
         ("up", "apple"),
     ]:
         player.press(key)
-        assert chosen == player.chosen
+        assert chosen == player.selected
 
 
 def test_views_are_reached_by_key_by_tab_and_by_name(player: Player) -> None:
@@ -162,7 +162,7 @@ def test_views_are_reached_by_key_by_tab_and_by_name(player: Player) -> None:
         ([":", *"sto", "enter"], "Stones"),
     ]:
         player.press(*keys)
-        assert title == player.ui.place.view.title
+        assert title == player.ui.current.view.title
 
 
 def test_a_view_is_left_as_it_was(player: Player) -> None:
@@ -171,28 +171,28 @@ def test_a_view_is_left_as_it_was(player: Player) -> None:
     player.press("2", "1")
     assert "Fruits → banana" in player.screen
     player.press("1")
-    assert "banana" == player.chosen
+    assert "banana" == player.selected
     player.press("enter", "esc")
-    assert "banana" == player.chosen
+    assert "banana" == player.selected
 
 
 def test_a_filter_is_tried_while_it_is_typed(player: Player) -> None:
     player.press("/", *"an")
     assert "/an" == player.foot
-    assert ["banana"] == [row.name for row in player.ui.place.rows]
+    assert ["banana"] == [row.name for row in player.ui.current.rows]
     player.press("enter")
     assert "filter an" in player.screen
     player.press("/", "backspace", "backspace", *"rr", "esc")
     assert "filter an" in player.screen
     player.press("esc")
-    assert 3 == len(player.ui.place.rows)
+    assert 3 == len(player.ui.current.rows)
 
 
 def test_a_pasted_filter_is_one_line(player: Player) -> None:
     player.press("/")
     player.send(Paste("cher\nq\n"))
 
-    assert ["cherry"] == [row.name for row in player.ui.place.rows]
+    assert ["cherry"] == [row.name for row in player.ui.current.rows]
     assert Mode.FILTER is player.ui.mode
 
 
@@ -203,7 +203,7 @@ def test_what_is_pasted_elsewhere_is_no_command(player: Player) -> None:
 def test_earlier_commands_come_again(player: Player) -> None:
     player.press(":", *"sort name", "enter", ":", *"pause", "enter", ":", "up", "up", "enter")
 
-    assert "name" == player.ui.place.sorted_by
+    assert "name" == player.ui.current.sorted_by
     player.press(":", "up", "down")
     assert ":" == player.foot
 
@@ -287,7 +287,7 @@ def test_commands_are_completed(player: Player, typed: str, completed: str) -> N
     player.press(":", *typed, "tab")
 
     assert completed.strip() == player.foot
-    assert completed[1:] == player.ui.entry.text
+    assert completed[1:] == player.ui.editor.text
 
 
 def test_an_action_asks_for_what_it_needs_and_whether_it_shall_be(player: Player) -> None:
@@ -319,7 +319,7 @@ def test_asking_is_given_up(player: Player) -> None:
     player.press("B", "esc")
 
     assert "buy fruit: not done" == player.foot
-    assert player.ui.asking is None
+    assert player.ui.prompt is None
 
 
 def test_the_words_of_a_command_are_answers(player: Player) -> None:
@@ -363,20 +363,20 @@ def test_the_mouse_chooses_opens_sorts_and_switches(player: Player) -> None:
     banana = next(number for number, line in enumerate(rows) if line.startswith("banana"))
 
     player.send(Mouse("press", 3, banana))
-    assert "banana" == player.chosen
+    assert "banana" == player.selected
     player.send(Mouse("press", 15, banana - 2))
-    assert ("weight", True) == (player.ui.place.sorted_by, player.ui.place.descending)
+    assert ("weight", True) == (player.ui.current.sorted_by, player.ui.current.descending)
     player.send(Mouse("wheel-down", 3, 10))
-    assert "cherry" == player.chosen
+    assert "cherry" == player.selected
     player.send(Mouse("press", 3, banana))
     player.send(Mouse("press", 3, banana))
     assert "Fruits → banana" in player.screen
     player.send(Mouse("press", rows[1].index("stones"), 1))
-    assert "Stones" == player.ui.place.view.title
+    assert "Stones" == player.ui.current.view.title
     player.send(Mouse("release", 2, 1))
     player.send(Mouse("press", 2, 23))
     player.send(Mouse("press", 2, 1, button=2))
-    assert "Stones" == player.ui.place.view.title
+    assert "Stones" == player.ui.current.view.title
 
 
 def test_the_screen_is_drawn_anew(player: Player) -> None:
@@ -407,7 +407,7 @@ def test_an_escape_and_a_key_that_were_read_at_once_are_two_keys(player: Player)
 
     player.press("alt-2")
 
-    assert "Stones" == player.ui.place.view.title
+    assert "Stones" == player.ui.current.view.title
     assert 1 == len(player.ui._stacks["fruits"])
 
 
@@ -423,5 +423,5 @@ def test_what_is_typed_has_the_keys_of_a_shell(player: Player) -> None:
         (["backspace"], ""),
     ]:
         player.press(*keys)
-        assert text == player.ui.entry.text
+        assert text == player.ui.editor.text
     assert Mode.BROWSE is player.ui.mode

@@ -1,4 +1,4 @@
-"""A dashboard of which a view fails on a narrow screen, and the source when it is hurried.
+"""A dashboard of which a view fails on a narrow screen, and the source when it is woken.
 
 As a program, with the arguments of ``trionet dashboard``: it is the view that is shown first.
 """
@@ -48,8 +48,8 @@ class Hurried:
         if seconds < self._first_seconds:
             self._is_hurried.set()
 
-    def want(self, section: str | None, key: object = None) -> None:
-        self._source.want(section, key)
+    def focus(self, section: str | None, key: object = None) -> None:
+        self._source.focus(section, key)
 
     async def run(
         self,

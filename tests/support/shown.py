@@ -70,7 +70,7 @@ class Shown:
 
 def wanted_by(shown: Shown) -> tuple[str | None, object]:
     """What the view that is shown asks a source for."""
-    view = shown.ui.place.view
+    view = shown.ui.current.view
     return view.section, view.section_key
 
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
-    from trionet.dashboard.once import Look
+    from trionet.dashboard.once import OnceOptions
     from trionet.dashboard.sources import Source
 
 FORMATS: Final = ("text", "json", "csv", "svg", "html")
@@ -245,11 +245,11 @@ async def _roll(arguments: argparse.Namespace) -> int:
 
 
 async def _look(arguments: argparse.Namespace) -> int:
-    from trionet.dashboard.once import NotATableError, look_once
+    from trionet.dashboard.once import NotATableError, render_once
 
     try:
         async with open_source(arguments) as source:
-            text = await look_once(source, _wanted(arguments))
+            text = await render_once(source, _wanted(arguments))
     except NotATableError as error:
         raise ConfigError(f"--format {arguments.format}: {error}") from error
     sys.stdout.write(text)
@@ -257,8 +257,8 @@ async def _look(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _wanted(arguments: argparse.Namespace) -> Look:
-    from trionet.dashboard.once import Look
+def _wanted(arguments: argparse.Namespace) -> OnceOptions:
+    from trionet.dashboard.once import OnceOptions
 
     width, height = 120, 40
     if arguments.size is not None:
@@ -267,7 +267,7 @@ def _wanted(arguments: argparse.Namespace) -> Look:
         width, height = int(found[1]), int(found[2])
     elif sys.stdout.isatty():
         width, height = shutil.get_terminal_size((width, height))
-    return Look(
+    return OnceOptions(
         view=arguments.view,
         form=arguments.format or "text",
         width=width,

@@ -142,7 +142,7 @@ class Actions:
         """
         from ..client.admin import OffsetSpec
 
-        check_reset(to)
+        check_reset_position(to)
         async with self._admin() as admin:
             committed = (await admin.list_group_offsets([group])).checked()[group].checked()
             current = {
@@ -230,7 +230,7 @@ class Actions:
             yield admin
 
 
-def check_reset(to: str) -> None:
+def check_reset_position(to: str) -> None:
     """See that a place to go on from is one.
 
     Raises:

@@ -73,9 +73,9 @@ class ApiTimes:
             self._history.add(at, rate)
         return self._row(kept[0], now, rate, told.get("errors", 0))
 
-    def lose(self, row: ApiRow) -> ApiRow:
+    def mark_unknown(self, row: ApiRow) -> ApiRow:
         """The row when the broker does not tell: only what it had counted."""
-        self._history.lose()
+        self._history.mark_unknown()
         self._spreads.append(None)
         return ApiRow(
             row.name,

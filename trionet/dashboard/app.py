@@ -30,7 +30,7 @@ from .frame import Frame
 from .keys import KeyDecoder
 from .model import Model
 from .screen import STALE_SECONDS, draw, failed_frame
-from .screen_log import kept_off_screen
+from .screen_log import hold_terminal_logging
 from .settings import DashboardSettings
 from .tty import LEAVE_SECONDS, TerminalGoneError, Tty, color_system
 from .ui import Ui
@@ -53,8 +53,8 @@ STALE_INTERVALS: Final = 3
 #: How many exports of one name there may be.
 FILES_MAX: Final = 1000
 
-_STOPPING: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
-_HEARD: Final = (*_STOPPING, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
+_STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_HANDLED_SIGNALS: Final = (*_STOP_SIGNALS, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
 
 
 async def run_dashboard(
@@ -77,7 +77,7 @@ async def run_dashboard(
     """
     tty = Tty()
     try:
-        with raise_single_error(), kept_off_screen():
+        with raise_single_error(), hold_terminal_logging():
             return await Dashboard(
                 source,
                 settings or DashboardSettings(),
@@ -128,25 +128,25 @@ class Dashboard:
         self._dirty = trio.Event()
         self._urgent = trio.Event()
         self._sending = trio.CancelScope()
-        self._news_at = 0.0
+        self._updated_at = 0.0
         self._wanted: tuple[str | None, object] = (None, None)
         self._failed: set[str] = set()
         self._has_drawn = trio.Event()
 
     async def run(self) -> int:
         """See :func:`run_dashboard`."""
-        self._news_at = trio.current_time()
+        self._updated_at = trio.current_time()
         self._follow_ui()
         try:
             # First, so that no signal ends us while the screen is ours.
-            with trio.open_signal_receiver(*_HEARD) as signals:
+            with trio.open_signal_receiver(*_HANDLED_SIGNALS) as signals:
                 async with trio.open_nursery() as nursery:
                     self._tty.enter()
-                    self._hurry()  # the first frame waits for nobody
-                    nursery.start_soon(self._hear, signals, nursery)
+                    self._redraw_now()  # the first frame waits for nobody
+                    nursery.start_soon(self._handle_signals, signals, nursery)
                     nursery.start_soon(self._read_keys, nursery)
                     nursery.start_soon(self._draw)
-                    nursery.start_soon(self._watch_news)
+                    nursery.start_soon(self._watch_staleness)
                     nursery.start_soon(self._feed)
         except* TerminalGoneError:
             self._status = 128 + signal.SIGHUP
@@ -158,35 +158,35 @@ class Dashboard:
     async def _feed(self) -> None:
         """Begin when the first frame is out: what a source has to load takes time from it."""
         await self._has_drawn.wait()
-        await self._source.run(self._model, self._news)
+        await self._source.run(self._model, self._changed)
 
     def _stop(self, status: int, nursery: trio.Nursery) -> None:
         self._status = status
         nursery.cancel_scope.cancel(reason="the dashboard is left")
 
-    def _news(self) -> None:
-        self._news_at = trio.current_time()
+    def _changed(self) -> None:
+        self._updated_at = trio.current_time()
         self._dirty.set()
 
-    def _hurry(self) -> None:
+    def _redraw_now(self) -> None:
         """Have the screen drawn at once."""
         self._dirty.set()
         self._urgent.set()
 
     # Signals.
 
-    async def _hear(self, signals: AsyncIterator[int], nursery: trio.Nursery) -> None:
+    async def _handle_signals(self, signals: AsyncIterator[int], nursery: trio.Nursery) -> None:
         """Stop, suspend, go on, or draw for another size, as signals say."""
         async for number in signals:
-            if number in _STOPPING:
+            if number in _STOP_SIGNALS:
                 self._stop(128 + number, nursery)
             elif number == signal.SIGTSTP:
                 await self._suspend()
             else:
                 if number == signal.SIGCONT:
-                    nursery.start_soon(self._go_on)
+                    nursery.start_soon(self._resume)
                 self._painter.forget()
-                self._hurry()
+                self._redraw_now()
 
     async def _suspend(self) -> None:
         """Give the screen back and stop until the shell says to go on, which is a signal, too."""
@@ -195,10 +195,10 @@ class Dashboard:
             await self._tty.leave()
         os.kill(os.getpid(), signal.SIGSTOP)
 
-    async def _go_on(self) -> None:
-        await self._tty.go_on()
+    async def _resume(self) -> None:
+        await self._tty.resume()
         self._painter.forget()
-        self._hurry()
+        self._redraw_now()
 
     # Keys.
 
@@ -214,7 +214,7 @@ class Dashboard:
                 if effect is not None:
                     self._carry_out(effect, nursery)
             self._follow_ui()
-            self._hurry()
+            self._redraw_now()
 
     def _carry_out(self, effect: Effect, nursery: trio.Nursery) -> None:
         match effect:
@@ -232,23 +232,23 @@ class Dashboard:
     def _follow_ui(self) -> None:
         """Tell the source what is looked at, and how often it shall look."""
         self._source.interval_seconds = self._ui.refresh_seconds
-        view = self._ui.place.view
+        view = self._ui.current.view
         wanted = (view.section, view.section_key)
         if wanted != self._wanted:
             self._wanted = wanted
-            self._source.want(*wanted)
+            self._source.focus(*wanted)
 
     async def _act(self, act: Act) -> None:
         await trio.lowlevel.checkpoint()
         label = act.action.label
-        self._ui.tell(f"{label}{self._glyphs.ellipsis}")
+        self._ui.show_message(f"{label}{self._glyphs.ellipsis}")
         try:
             done = await act.action.run(self._source, act.row, act.answers)
         except (TrionetError, OSError, ValueError) as error:
-            self._ui.tell(f"{label}: {error}", is_alarm=True)
+            self._ui.show_message(f"{label}: {error}", is_alarm=True)
         else:
-            self._ui.tell(done)
-        self._hurry()
+            self._ui.show_message(done)
+        self._redraw_now()
 
     async def _export(self, path: str) -> None:
         await trio.lowlevel.checkpoint()
@@ -259,21 +259,21 @@ class Dashboard:
             if text is None:
                 told = f"export: .{form} is for tables, and here is none"
             else:
-                told = f"written to {await trio.to_thread.run_sync(write_beside, Path(path), text)}"
+                told = f"written to {await trio.to_thread.run_sync(write_new_file, Path(path), text)}"
                 is_alarm = False
         except OSError as error:
             told = f"export: {path}: {error.strerror}"
         except Exception as error:  # boundary: one view
             told = f"export: the view {self._log_failure(error)} failed; the log has the reason"
-        self._ui.tell(told, is_alarm=is_alarm)
-        self._hurry()
+        self._ui.show_message(told, is_alarm=is_alarm)
+        self._redraw_now()
 
     async def _exported(self, form: str) -> str | None:
         """What is seen, or the table with all its rows; None where there is no table."""
         await trio.lowlevel.checkpoint()
-        place = self._ui.place
+        place = self._ui.current
         place.look(self._model, is_paused=self._ui.is_paused)
-        while place.is_behind:
+        while place.is_updating:
             place.step()
             await trio.lowlevel.checkpoint()
         if form in FRAME_FORMS:
@@ -292,7 +292,7 @@ class Dashboard:
             is_urgent = self._urgent.is_set()
             self._dirty, self._urgent = trio.Event(), trio.Event()
             seconds = await self._show()
-            if self._ui.place.is_behind and await self._catch_up(is_urgent=is_urgent):
+            if self._ui.current.is_updating and await self._finish_update(is_urgent=is_urgent):
                 seconds = await self._show()
 
     async def _show(self) -> float:
@@ -308,7 +308,7 @@ class Dashboard:
             await self._tty.send(data)
         return max(COALESCE_SECONDS, rest)
 
-    async def _catch_up(self, *, is_urgent: bool) -> bool:
+    async def _finish_update(self, *, is_urgent: bool) -> bool:
         """Go on filtering, in small steps, until the rows are those that are wanted.
 
         Args:
@@ -317,9 +317,9 @@ class Dashboard:
         Returns:
             False if a key came in between, which is answered first.
         """
-        place = self._ui.place
+        place = self._ui.current
         await trio.lowlevel.checkpoint()
-        while place.is_behind:
+        while place.is_updating:
             if self._urgent.is_set():
                 return False
             began = perf_counter()
@@ -335,7 +335,7 @@ class Dashboard:
         if size != self._size:
             self._size = size
             self._painter.forget()
-        stale = trio.current_time() - self._news_at
+        stale = trio.current_time() - self._updated_at
         if stale < STALE_INTERVALS * self._ui.refresh_seconds:
             stale = 0.0
         try:
@@ -346,17 +346,17 @@ class Dashboard:
 
     def _log_failure(self, error: Exception) -> str:
         """Log the first error of a view; gives its name."""
-        name = self._ui.place.view.name
+        name = self._ui.current.view.name
         if name not in self._failed:
             self._failed.add(name)
             logger.error("the view %s failed", name, exc_info=error)
         return name
 
-    async def _watch_news(self) -> None:
+    async def _watch_staleness(self) -> None:
         """Have the header say so if no news comes."""
         while True:
             await trio.sleep(STALE_CHECK_SECONDS)
-            if self._model.failing or trio.current_time() - self._news_at > STALE_SECONDS:
+            if self._model.failing or trio.current_time() - self._updated_at > STALE_SECONDS:
                 self._dirty.set()
 
 
@@ -366,7 +366,7 @@ def _rest(began: float, share: float) -> float:
     return spent / share - spent
 
 
-def write_beside(path: Path, text: str) -> Path:
+def write_new_file(path: Path, text: str) -> Path:
     """Write a file, and none that is there already: then its name gets a number.
 
     Raises:

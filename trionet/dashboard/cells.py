@@ -1,6 +1,6 @@
 """Text and small charts of an exact width in cells of a terminal; pure.
 
-Whatever comes from outside goes through :func:`harmless` first: an escape in a client id must not
+Whatever comes from outside goes through :func:`sanitized` first: an escape in a client id must not
 reach the terminal, and a newline must not break a row.
 """
 
@@ -83,7 +83,7 @@ ASCII: Final = Glyphs(
 )
 
 
-def harmless(text: str, glyphs: Glyphs = UNICODE) -> str:
+def sanitized(text: str, glyphs: Glyphs = UNICODE) -> str:
     """The text without anything that a terminal might obey, hide or turn around.
 
     C0, C1, bidirectional and invisible characters become escapes, a backslash two of them; without
@@ -100,7 +100,7 @@ def harmless(text: str, glyphs: Glyphs = UNICODE) -> str:
 
 
 def fit(text: str, width: int, *, right: bool = False, glyphs: Glyphs = UNICODE) -> str:
-    """The text, which is harmless, in exactly ``width`` cells: filled up, or cut with an ellipsis.
+    """The text, which is sanitized, in exactly ``width`` cells: filled up, or cut with an ellipsis.
 
     Args:
         text: what to show.
@@ -119,12 +119,12 @@ def fit(text: str, width: int, *, right: bool = False, glyphs: Glyphs = UNICODE)
     return blanks + text if right else text + blanks
 
 
-def fitted(text: str, width: int, *, right: bool = False, glyphs: Glyphs = UNICODE) -> str:
-    """Any text, made harmless, in exactly so many cells: :func:`harmless` and :func:`fit`."""
+def fit_sanitized(text: str, width: int, *, right: bool = False, glyphs: Glyphs = UNICODE) -> str:
+    """Any text, made sanitized, in exactly so many cells: :func:`sanitized` and :func:`fit`."""
     # Most texts are short and plain; there are hundreds in a frame.
     if len(text) <= width and text.isascii() and text.isprintable() and "\\" not in text:
         return text.rjust(width) if right else text.ljust(width)
-    return fit(harmless(text, glyphs), width, right=right, glyphs=glyphs)
+    return fit(sanitized(text, glyphs), width, right=right, glyphs=glyphs)
 
 
 def sparkline(values: Iterable[float | None], width: int, glyphs: Glyphs = UNICODE) -> str:

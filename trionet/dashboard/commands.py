@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .ui import Ui
 
 
-class Mistake(Exception):
+class CommandError(Exception):
     """What was typed is no command; says what is allowed."""
 
 
@@ -42,7 +42,7 @@ class Commands:
     def names(self) -> list[str]:
         """What may come first, of the view that is shown."""
         views = [view.name for view in self._ui.views]
-        view = self._ui.place.view
+        view = self._ui.current.view
         actions = [action.name for action in view.actions]
         links = [link.name for link in view.links]
         return [*views, *actions, *links, *self._commands]
@@ -51,27 +51,27 @@ class Commands:
         """Carry out what was typed.
 
         Raises:
-            Mistake: there is no such command, or it takes something else.
+            CommandError: there is no such command, or it takes something else.
         """
         try:
             words = shlex.split(text)
         except ValueError as error:
-            raise Mistake(f"{text}: {error}") from error
+            raise CommandError(f"{text}: {error}") from error
         if not words:
             return None
         name, rest = self._meant(words[0]), words[1:]
         ui = self._ui
         if name in self._commands:
             return self._commands[name](rest)
-        for action in ui.place.view.actions:
+        for action in ui.current.view.actions:
             if action.name == name:
                 return ui.begin(action, rest, model)
-        for link in ui.place.view.links:
+        for link in ui.current.view.links:
             if link.name == name and not rest:
                 ui.follow(link)
                 return None
         if rest:
-            raise Mistake(f"{name}: a view takes no words; /{' '.join(rest)} filters")
+            raise CommandError(f"{name}: a view takes no words; /{' '.join(rest)} filters")
         ui.show(name)
         return None
 
@@ -88,7 +88,7 @@ class Commands:
         name = self._meant_or_none(word)
         if name is None:
             known = [each for each in self.names() if each.startswith(word)] or self.names()
-            raise Mistake(f"{word}: no such command; there are {', '.join(known)}")
+            raise CommandError(f"{word}: no such command; there are {', '.join(known)}")
         return name
 
     def _meant_or_none(self, word: str) -> str | None:
@@ -102,7 +102,7 @@ class Commands:
         return found[0] if len(found) == 1 else None
 
     def _columns(self) -> list[str]:
-        table = self._ui.place.table
+        table = self._ui.current.table
         return [] if table is None else table.sortable()
 
     def _quit(self, words: Sequence[str]) -> Effect:
@@ -110,17 +110,17 @@ class Commands:
         return Quit()
 
     def _filter(self, words: Sequence[str]) -> None:
-        self._ui.place.filter = " ".join(words)
+        self._ui.current.filter = " ".join(words)
 
     def _sort(self, words: Sequence[str]) -> None:
         columns = self._columns()
         if not columns:
-            raise Mistake("sort: there is no table here")
+            raise CommandError("sort: there is no table here")
         orders = {"asc": False, "desc": True}
         column, order = [*words, "", ""][:2]
         if len(words) > 2 or column not in columns or (order and order not in orders):
-            raise Mistake(f"sort: COLUMN [asc|desc], with COLUMN of {', '.join(columns)}")
-        self._ui.place.sort_by(column, descending=orders.get(order))
+            raise CommandError(f"sort: COLUMN [asc|desc], with COLUMN of {', '.join(columns)}")
+        self._ui.current.sort_by(column, descending=orders.get(order))
 
     def _pause(self, words: Sequence[str]) -> None:
         _none("pause", words)
@@ -133,18 +133,18 @@ class Commands:
         except ValueError:
             seconds = 0.0
         if not least <= seconds <= most:
-            raise Mistake(f"refresh: SECONDS, from {least:g} to {most:g}")
+            raise CommandError(f"refresh: SECONDS, from {least:g} to {most:g}")
         self._ui.refresh_seconds = seconds
 
     def _export(self, words: Sequence[str]) -> Effect:
         if len(words) != 1 or words[0].rpartition(".")[2].lower() not in FORMS:
             forms = ", ".join(f".{form}" for form in FORMS)
-            raise Mistake(f"export: FILE, whose name ends with one of {forms}")
+            raise CommandError(f"export: FILE, whose name ends with one of {forms}")
         return Export(words[0])
 
     def _mouse(self, words: Sequence[str]) -> Effect:
         if words not in (["on"], ["off"], []):
-            raise Mistake("mouse: on or off")
+            raise CommandError("mouse: on or off")
         return self._ui.use_mouse(words == ["on"] if words else not self._ui.uses_mouse)
 
     def _help(self, words: Sequence[str]) -> None:
@@ -154,7 +154,7 @@ class Commands:
 
 def _none(name: str, words: Sequence[str]) -> None:
     if words:
-        raise Mistake(f"{name}: takes no words")
+        raise CommandError(f"{name}: takes no words")
 
 
 def _common(begun: str, names: Sequence[str]) -> str:

@@ -10,10 +10,10 @@ CHARS_MAX: Final = 1000
 #: The keys with alt that mean something.
 ALT_KEYS: Final = frozenset({"alt-backspace"})
 #: How many lines are remembered.
-REMEMBERED_MAX: Final = 100
+HISTORY_MAX: Final = 100
 
 
-class Entry:
+class LineEditor:
     """A line of text and the place in it where the next character goes.
 
     Args:
@@ -24,7 +24,7 @@ class Entry:
     def __init__(self, text: str = "", remembered: Sequence[str] = ()) -> None:
         self.text = text
         self.cursor = len(text)
-        self._lines = [*remembered[-REMEMBERED_MAX:], text]
+        self._lines = [*remembered[-HISTORY_MAX:], text]
         self._line = len(self._lines) - 1
 
     def insert(self, text: str) -> None:

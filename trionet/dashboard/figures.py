@@ -106,15 +106,15 @@ class Figures(Mapping[str, float]):
         """
         assert name in FIGURES, name
         if value is None:
-            self.lose((name,))
+            self.mark_unknown((name,))
             return
         self._histories.setdefault(name, History()).add(at, value)
 
-    def lose(self, names: Iterable[str]) -> None:
+    def mark_unknown(self, names: Iterable[str]) -> None:
         """Take that these are not known now, since whoever tells them does not answer."""
         for name in names:
             if name in self._histories:
-                self._histories[name].lose()
+                self._histories[name].mark_unknown()
 
     def forget(self, name: str) -> None:
         """Have a figure as if nobody had told it: nobody looks at it any more."""

@@ -10,7 +10,7 @@ import attrs
 from .rows import GroupRow, MemberRow
 
 
-def with_inside(row: GroupRow, told: Mapping[str, Any]) -> GroupRow:
+def with_internals(row: GroupRow, told: Mapping[str, Any]) -> GroupRow:
     """The row of a group with what the broker's snapshot has of it.
 
     Args:
@@ -42,7 +42,7 @@ def _member(member: MemberRow, told: Mapping[str, Any] | None) -> MemberRow:
     )
 
 
-def of_inside(told: Mapping[str, Any]) -> GroupRow:
+def from_internals(told: Mapping[str, Any]) -> GroupRow:
     """The row of a group that the cluster has not told of."""
     row = GroupRow(
         told["id"],
@@ -57,4 +57,4 @@ def of_inside(told: Mapping[str, Any]) -> GroupRow:
             for member in told["members"]
         ),
     )
-    return with_inside(row, told)
+    return with_internals(row, told)

@@ -50,7 +50,7 @@ class History:
         while values[0][0] < at - self._seconds_max:
             values.popleft()
 
-    def lose(self) -> None:
+    def mark_unknown(self) -> None:
         """Take that the value is not known now; of a number that never was, nothing changes."""
         if self._values:
             self._values.append((self._values[-1][0], None))

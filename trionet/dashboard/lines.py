@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from . import palette
-from .cells import fitted, shares, sparkline
+from .cells import fit_sanitized, shares, sparkline
 from .view import Column, Line, Pen, Table
 
 #: Between two columns.
@@ -18,7 +18,7 @@ GAP: Final = 1
 _GAP: Final = " " * GAP
 
 
-def placed(columns: Sequence[Column[Any]], width: int) -> list[tuple[Column[Any], int]]:
+def layout(columns: Sequence[Column[Any]], width: int) -> list[tuple[Column[Any], int]]:
     """The columns that there is room for, each with its width.
 
     The least important ones are left out, from the right; what is left over goes to those that
@@ -66,7 +66,7 @@ def row_line(
     row: Any,
     pen: Pen,
     *,
-    is_chosen: bool,
+    is_selected: bool,
 ) -> Line:
     """One row, as wide as its columns; the chosen one as a bar over the whole width."""
     plain = palette.PLAIN
@@ -83,7 +83,7 @@ def row_line(
             style = base
             if column.style is not None:
                 style = column.style(row) or base
-            text = fitted(column.shown(row), width, right=column.right, glyphs=pen.glyphs)
+            text = fit_sanitized(column.shown(row), width, right=column.right, glyphs=pen.glyphs)
             if style is plain and text.isascii():
                 alike.append(text)
             else:
@@ -92,7 +92,7 @@ def row_line(
         alike.append(_GAP)
     del alike[-1]
     _put(line, alike)
-    if not is_chosen:
+    if not is_selected:
         return line
     # Colours stay out of the bar: reversed ones are hard to read.
     text = "".join(segment.text for segment in line)

@@ -15,10 +15,10 @@ import attrs
 from . import network_figures
 from .api_times import ApiTimes
 from .figures import Figures
-from .group_rows import of_inside, with_inside
+from .group_rows import from_internals, with_internals
 from .history import History, Rate
 from .pipeline import Pipeline
-from .readings import MALFORMED, Taken
+from .readings import MALFORMED, BrokerSnapshot
 from .rows import (
     About,
     ApiRow,
@@ -35,7 +35,7 @@ from .rows import (
     QuotaRow,
     TaskRow,
     TopicRow,
-    maker,
+    row_factory,
 )
 from .section import Section
 from .tail import RECORDS_MAX, TailRow
@@ -45,15 +45,15 @@ if TYPE_CHECKING:
 
 #: By the names of lists in ``/snapshot``.
 _MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-    "connections": maker(ConnectionRow),
-    "recently_closed": maker(ClosedRow),
-    "fetch_sessions": maker(FetchSessionRow),
-    "log": maker(LogRow),
+    "connections": row_factory(ConnectionRow),
+    "recently_closed": row_factory(ClosedRow),
+    "fetch_sessions": row_factory(FetchSessionRow),
+    "log": row_factory(LogRow),
 }
 #: Said of parts of ``/snapshot``, of which the broker may be of another version than this program.
 _ODD = "what the broker tells of these has another form than is known here"
-_quota = maker(QuotaRow)
-_processor = maker(ProcessorRow)
+_quota = row_factory(QuotaRow)
+_processor = row_factory(ProcessorRow)
 
 
 class Model:
@@ -113,7 +113,7 @@ class Model:
         self.pipeline = Pipeline()
         self.alarms: dict[str, str] = {}
         self.failing: dict[str, float] = {}
-        self._of_network: Collection[str] = ()
+        self._network_figures: Collection[str] = ()
         self._apis: dict[str, ApiTimes] = {}
         self._rates: dict[object, Rate] = {}
         # When the broker was seen last, and how long it had been up.
@@ -122,17 +122,17 @@ class Model:
         self._client_quotas: Mapping[tuple[str, str], QuotaRow] = {}
         self._connection_quotas: Mapping[tuple[str, str], QuotaRow] = {}
         self._groups: dict[str, GroupRow] = {}
-        self._groups_inside: dict[str, Mapping[str, Any]] = {}
+        self._group_internals: dict[str, Mapping[str, Any]] = {}
 
     # What a source that knows nothing of a broker's inside says.
 
-    def refuse_network(self, why: str) -> None:
+    def mark_network_missing(self, why: str) -> None:
         """Say why there is nothing of the broker's network layer."""
-        for section in self._of_inside():
-            section.refuse(why)
+        for section in self._network_sections():
+            section.mark_missing(why)
         self.version += 1
 
-    def lose_network(self, why: str) -> None:
+    def mark_network_failed(self, why: str) -> None:
         """Say why a broker that has told of its inside does not do so now.
 
         What it had counted stays, and has an age; what it was doing of late is not known.
@@ -141,12 +141,12 @@ class Model:
         # Of one that came back with a list of another form the rows are left, but no history.
         self.apis.amend(
             {
-                name: (self._apis.get(name) or ApiTimes(name)).lose(row)
+                name: (self._apis.get(name) or ApiTimes(name)).mark_unknown(row)
                 for name, row in self.apis.items()
             }
         )
         for history in self._processors.values():
-            history.lose()
+            history.mark_unknown()
         unknown: dict[str, Any] = {f"{rate}_rate": None for rate, _ in _PROCESSOR_RATES}
         self.processors.amend(
             {id: attrs.evolve(row, **unknown) for id, row in self.processors.items()}
@@ -160,15 +160,15 @@ class Model:
             for key, row in self._connection_quotas.items()
         }
         self.quotas.amend({**self._connection_quotas, **self._client_quotas})
-        for section in self._of_inside():
-            section.fail(why)
-        self._groups_inside = {}  # what the cluster tells of groups is newer from now on
-        is_told = self.topics.updated_at is not None and self.topics.failure is None
-        by_others = ("topics", "partitions") if is_told else ()
-        self.figures.lose(name for name in self._of_network if name not in by_others)
+        for section in self._network_sections():
+            section.mark_failed(why)
+        self._group_internals = {}  # what the cluster tells of groups is newer from now on
+        has_data = self.topics.updated_at is not None and self.topics.failure is None
+        by_others = ("topics", "partitions") if has_data else ()
+        self.figures.mark_unknown(name for name in self._network_figures if name not in by_others)
         self.version += 1
 
-    def _of_inside(self) -> list[Section[Any, Any]]:
+    def _network_sections(self) -> list[Section[Any, Any]]:
         """All that is of the broker's network layer."""
         return [self.apis, self.processors, self.close_reasons, *self._lists().values()]
 
@@ -181,13 +181,13 @@ class Model:
             "log": self.log,
         }
 
-    def lose_cluster(self, names: Iterable[str]) -> None:
+    def mark_cluster_failed(self, names: Iterable[str]) -> None:
         """Take that some figures of the cluster are not known now, unless its broker tells them."""
-        told = () if self.apis.failure is not None else self._of_network
-        self.figures.lose(name for name in names if name not in told)
+        told = () if self.apis.failure is not None else self._network_figures
+        self.figures.mark_unknown(name for name in names if name not in told)
         self.version += 1
 
-    def tell(self, about: str, alarm: str | None, since: float | None = None) -> None:
+    def set_alarm(self, about: str, alarm: str | None, since: float | None = None) -> None:
         """Have a user know something until it is None.
 
         Args:
@@ -207,7 +207,7 @@ class Model:
 
     # The broker's network layer.
 
-    def fold(self, taken: Taken, now: float) -> None:
+    def update_network(self, taken: BrokerSnapshot, now: float) -> None:
         """Take what a broker tells of itself.
 
         Args:
@@ -216,8 +216,8 @@ class Model:
         """
         about, at = taken.about, taken.at
         for section in self._lists().values():
-            section.allow()
-        self._begin_anew_with_another(at, about.get("uptime_seconds"))
+            section.clear_errors()
+        self._reset_after_restart(at, about.get("uptime_seconds"))
         self.about = attrs.evolve(
             self.about,
             software=f"trionet {about['trionet']}" if "trionet" in about else None,
@@ -226,31 +226,31 @@ class Model:
             uptime_seconds=about.get("uptime_seconds"),
             listeners=tuple(about.get("listeners", ())),
         )
-        odd = self._fold_parts(taken, now)
+        odd = self._update_parts(taken, now)
         self._show_quotas(now)
-        odd |= self._fold_figures(taken, now)
+        odd |= self._update_figures(taken, now)
         names = ", ".join(sorted(odd))
-        self.tell("parts", f"{_ODD}: {names}" if odd else None)
+        self.set_alarm("parts", f"{_ODD}: {names}" if odd else None)
         self.version += 1
 
-    def _fold_parts(self, taken: Taken, now: float) -> set[str]:
+    def _update_parts(self, taken: BrokerSnapshot, now: float) -> set[str]:
         """Take the parts one by one; gives those that have another form than they should."""
         odd: set[str] = set()
         for part, section, fold in (
-            ("apis", self.apis, self._fold_apis),
-            ("processors", self.processors, self._fold_processors),
-            ("closed", self.close_reasons, self._fold_closed),
-            ("quotas", None, self._fold_quotas),
+            ("apis", self.apis, self._update_apis),
+            ("processors", self.processors, self._update_processors),
+            ("closed", self.close_reasons, self._update_closed),
+            ("quotas", None, self._update_quotas),
         ):
             try:
                 fold(taken, now)
             except MALFORMED:
                 odd.add(part)
                 if section is not None:
-                    section.fail(f"{_ODD}: {part}")
+                    section.mark_failed(f"{_ODD}: {part}")
         return odd
 
-    def _begin_anew_with_another(self, at: float, uptime: float | None) -> None:
+    def _reset_after_restart(self, at: float, uptime: float | None) -> None:
         """Forget counts of a broker that was started again: they may have outgrown the old ones.
 
         Its clock is another one, too: each loop of trio's counts from wherever it likes.
@@ -263,9 +263,9 @@ class Model:
             for kept in (self._rates, self._apis, self._processors):
                 kept.clear()
 
-    def _fold_apis(self, taken: Taken, now: float) -> None:
+    def _update_apis(self, taken: BrokerSnapshot, now: float) -> None:
         if "apis" not in taken.about:
-            self.apis.refuse("this broker is too old: its snapshot has no list of APIs")
+            self.apis.mark_missing("this broker is too old: its snapshot has no list of APIs")
             return
         rows = {}
         for told in taken.about["apis"]:
@@ -274,7 +274,7 @@ class Model:
             rows[name] = times.update(taken.at, told)
         self.apis.replace(rows, now)
 
-    def _fold_processors(self, taken: Taken, now: float) -> None:
+    def _update_processors(self, taken: BrokerSnapshot, now: float) -> None:
         rows, at = {}, taken.at
         for told in taken.about.get("processors", ()):
             id = told["id"]
@@ -288,20 +288,20 @@ class Model:
             rows[id] = _processor({**told, **rates, "history": history})
         self.processors.replace(rows, now)
 
-    def _fold_closed(self, taken: Taken, now: float) -> None:
+    def _update_closed(self, taken: BrokerSnapshot, now: float) -> None:
         rows = {
             reason: CloseReasonRow(reason, count, self._rate(("closed", reason), taken.at, count))
             for reason, count in taken.about.get("closed", {}).items()
         }
         self.close_reasons.replace(rows, now)
 
-    def _fold_quotas(self, taken: Taken, now: float) -> None:  # noqa: ARG002 - as the others
+    def _update_quotas(self, taken: BrokerSnapshot, now: float) -> None:  # noqa: ARG002 - as the others
         self._connection_quotas = {}
         self._connection_quotas = {
             (told["entity"], told["key"]): _quota(told) for told in taken.about.get("quotas", ())
         }
 
-    def _fold_figures(self, taken: Taken, now: float) -> set[str]:
+    def _update_figures(self, taken: BrokerSnapshot, now: float) -> set[str]:
         """Take the figures; gives the parts that have another form than they should."""
         # Histories are of this loop's clock: others put figures, too. Rates are of the broker's.
         told, odd = network_figures.read(network_figures.LEVELS, taken.about)
@@ -314,7 +314,7 @@ class Model:
         told |= network_figures.gauges(taken.readings)
         for name, value in told.items():
             self.figures.put(name, now, value)
-        self._of_network = told.keys()
+        self._network_figures = told.keys()
         return odd | odd_counts
 
     def _rate(self, of: object, at: float, count: float) -> float | None:
@@ -326,7 +326,7 @@ class Model:
     # The lists of the broker's network layer. Long ones are taken in pieces, since a row costs some
     # microseconds, and others share the loop.
 
-    def made(self, section: str, rows: Iterable[Mapping[str, Any]]) -> dict[int, Any]:
+    def make_rows(self, section: str, rows: Iterable[Mapping[str, Any]]) -> dict[int, Any]:
         """Rows of a list of ``/snapshot`` by their number, to be put.
 
         Args:
@@ -335,7 +335,7 @@ class Model:
         """
         return {row.number: row for row in map(_MAKERS[section], rows)}
 
-    def put_rows(self, section: str, rows: dict[int, Any], total: int, now: float) -> None:
+    def replace_rows(self, section: str, rows: dict[int, Any], total: int, now: float) -> None:
         """Have a whole list.
 
         Args:
@@ -347,7 +347,7 @@ class Model:
         self._lists()[section].replace(rows, now, total)
         self.version += 1
 
-    def lose_list(self, section: str, why: str) -> None:
+    def mark_list_failed(self, section: str, why: str) -> None:
         """Say why a list cannot be read now; its rows stay, and have an age.
 
         Args:
@@ -355,28 +355,28 @@ class Model:
             why: a sentence.
         """
         if section == "groups":
-            self._groups_inside = {}  # what the cluster tells of them is newer from now on
+            self._group_internals = {}  # what the cluster tells of them is newer from now on
         else:
-            self._lists()[section].fail(why)
+            self._lists()[section].mark_failed(why)
         self.version += 1
 
     # Settings of what is looked at.
 
-    def begin_configs(self, of: tuple[str, str]) -> None:
+    def select_configs(self, of: tuple[str, str]) -> None:
         """Show the settings of something else from now on."""
         self.configs_of = of
         self.configs = Section()
-        self.tell("configs", None)
+        self.set_alarm("configs", None)
 
     # Records as they come.
 
-    def begin_tail(self, of: tuple[str, int | None] | None) -> None:
+    def select_tail(self, of: tuple[str, int | None] | None) -> None:
         """Show the records of another topic or partition from now on, or none."""
         self.tail_of, self.tail_skipped = of, 0
         self.tail = Section()
         self.version += 1
 
-    def put_tail(self, records: Sequence[ConsumerRecord], skipped: int, now: float) -> None:
+    def append_tail(self, records: Sequence[ConsumerRecord], skipped: int, now: float) -> None:
         """Take records that have come; the oldest ones are forgotten.
 
         Args:
@@ -394,7 +394,7 @@ class Model:
 
     # Quotas and groups, of which two sources tell.
 
-    def put_client_quotas(
+    def update_client_quotas(
         self, rows: Mapping[tuple[str, str], QuotaRow] | None, missing: str | None, now: float
     ) -> None:
         """Take the quotas of clients, or why there are none."""
@@ -407,9 +407,9 @@ class Model:
         if rows or self.client_quotas_missing is None:
             self.quotas.replace(rows, now)
         else:
-            self.quotas.refuse(self.client_quotas_missing)
+            self.quotas.mark_missing(self.client_quotas_missing)
 
-    def put_groups(
+    def update_groups(
         self,
         rows: Mapping[str, GroupRow],
         now: float,
@@ -425,36 +425,36 @@ class Model:
             all_of: the names of all that there are; None if there may be others.
             total: how many there are, if that is known.
         """
-        inside = self._groups_inside
+        inside = self._group_internals
         self._groups |= rows
         self.groups.update(
-            {id: with_inside(row, inside[id]) if id in inside else row for id, row in rows.items()},
+            {id: with_internals(row, inside[id]) if id in inside else row for id, row in rows.items()},
             now,
             total,
         )
         if all_of is not None:
             self._groups = {id: row for id, row in self._groups.items() if id in all_of}
-            self.groups.keep_only(all_of | inside.keys(), now)
+            self.groups.retain(all_of | inside.keys(), now)
             self._groups_changed(now)
         self.version += 1
 
-    def put_inside(self, told: Iterable[Mapping[str, Any]], now: float) -> None:
+    def update_group_internals(self, told: Iterable[Mapping[str, Any]], now: float) -> None:
         """Take groups, or some of them, as their broker's snapshot tells them."""
         rows = {}
         for each in told:
             id = each["id"]
-            self._groups_inside[id] = each
+            self._group_internals[id] = each
             row = self._groups.get(id)
-            rows[id] = of_inside(each) if row is None else with_inside(row, each)
+            rows[id] = from_internals(each) if row is None else with_internals(row, each)
         self.groups.update(rows, now)
         self._groups_changed(now)
 
-    def keep_inside(self, ids: set[str], now: float) -> None:
+    def retain_group_internals(self, ids: set[str], now: float) -> None:
         """Forget what the snapshot has told of other groups than these."""
-        inside = self._groups_inside
+        inside = self._group_internals
         if len(inside) > len(ids):
-            self._groups_inside = {id: told for id, told in inside.items() if id in ids}
-            self.groups.keep_only(ids | self._groups.keys(), now)
+            self._group_internals = {id: told for id, told in inside.items() if id in ids}
+            self.groups.retain(ids | self._groups.keys(), now)
             self._groups_changed(now)
 
     def _groups_changed(self, now: float) -> None:

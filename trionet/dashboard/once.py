@@ -18,10 +18,10 @@ from .cells import ASCII, UNICODE, Glyphs
 from .export import FRAME_FORMS, TABLE_FORMS, as_text
 from .figures import FIGURES
 from .frame import Frame
-from .lines import exactly, heading_line, placed, row_line
+from .lines import exactly, heading_line, layout, row_line
 from .model import Model
 from .pipeline import Pipeline
-from .place import Place
+from .place import ViewState
 from .screen import draw
 from .section import Section
 from .ui import Ui
@@ -63,7 +63,7 @@ ONCE_FORMS: Final = ("text", *(form for form in FRAME_FORMS if form != "txt"), *
 ROLLING_FORMS: Final = ("text", "json", "csv")
 
 
-class NothingToldError(TrionetError):
+class NoDataError(TrionetError):
     """What is to be shown could not be read, or nobody tells it."""
 
 
@@ -72,7 +72,7 @@ class NotATableError(Exception):
 
 
 @attrs.frozen
-class Look:
+class OnceOptions:
     """What one look is to show.
 
     Attributes:
@@ -97,7 +97,7 @@ class Look:
         return ASCII if self.ascii else UNICODE
 
 
-async def look_once(source: Source, look: Look) -> str:
+async def render_once(source: Source, look: OnceOptions) -> str:
     """Look twice at a source, shortly after one another, and show what there is.
 
     Args:
@@ -106,29 +106,29 @@ async def look_once(source: Source, look: Look) -> str:
 
     Raises:
         NotATableError: JSON or CSV is asked for of a view that has no table.
-        NothingToldError: nothing of it could be read; or JSON or CSV is asked for of what the
+        NoDataError: nothing of it could be read; or JSON or CSV is asked for of what the
             source does not tell.
     """
     ui = Ui(all_views(), look.view)
     model = Model()
     with raise_single_error():
         async with trio.open_nursery() as nursery:
-            await _looked(source, model, ui.place.view, nursery)
+            await _looked(source, model, ui.current.view, nursery)
             nursery.cancel_scope.cancel(reason="it was looked at")
-    if not is_told(model, ui.place.view) or _failure(model, ui.place.view) is not None:
-        raise NothingToldError(_why_nothing(source, model, ui.place.view))
-    ui.place.filter = look.filter
-    ui.place.look_at_all(model)
+    if not has_data(model, ui.current.view) or _failure(model, ui.current.view) is not None:
+        raise NoDataError(_why_nothing(source, model, ui.current.view))
+    ui.current.filter = look.filter
+    ui.current.update_fully(model)
     if look.form in FRAME_FORMS and look.form != "txt":
         return FRAME_FORMS[look.form](draw(ui, model, look.width, look.height, look.glyphs))
     if look.form == "text":
         pen = Pen(look.width, look.height, look.glyphs)
-        return as_text(Frame(look.width, whole_view(ui.place, model, pen)))
-    if ui.place.table is None:
+        return as_text(Frame(look.width, whole_view(ui.current, model, pen)))
+    if ui.current.table is None:
         raise NotATableError(f"{look.view}: it is no table; its numbers are lines of --interval")
-    if ui.place.table.missing is not None:
-        raise NothingToldError(ui.place.table.missing)
-    return TABLE_FORMS[look.form](ui.place.table, ui.place.rows)
+    if ui.current.table.missing is not None:
+        raise NoDataError(ui.current.table.missing)
+    return TABLE_FORMS[look.form](ui.current.table, ui.current.rows)
 
 
 async def _looked(source: Source, model: Model, view: View, nursery: trio.Nursery) -> None:
@@ -141,19 +141,19 @@ async def _looked(source: Source, model: Model, view: View, nursery: trio.Nurser
         changed = trio.Event()
 
     source.interval_seconds = LOOK_SECONDS
-    source.want(view.section, view.section_key)
+    source.focus(view.section, view.section_key)
     with trio.move_on_after(WAIT_SECONDS):
         await nursery.start(source.run, model, news)
         began = trio.current_time()
         while not (
-            is_told(model, view)
+            has_data(model, view)
             and has_rates(model)
             and trio.current_time() >= began + LOOK_SECONDS
         ):
             await changed.wait()
 
 
-def is_told(model: Model, view: View) -> bool:
+def has_data(model: Model, view: View) -> bool:
     """Whether the model has what the view shows, or knows why it has not."""
     section = _section(model, view)
     if section is None:
@@ -185,14 +185,14 @@ def _why_nothing(source: Source, model: Model, view: View) -> str:
     return _failure(model, view) or f"{source.name}: no answer within {WAIT_SECONDS:g} s"
 
 
-def whole_view(place: Place, model: Model, pen: Pen) -> list[Line]:
+def whole_view(place: ViewState, model: Model, pen: Pen) -> list[Line]:
     """A view with all its rows, without what is around it."""
     mark = pen.glyphs.ellipsis
     return [exactly(line, pen.width, mark=mark) for line in _lines(place, model, pen)]
 
 
-def _lines(place: Place, model: Model, pen: Pen) -> list[Line]:
-    place.look_at_all(model)
+def _lines(place: ViewState, model: Model, pen: Pen) -> list[Line]:
+    place.update_fully(model)
     view, table = place.view, place.table
     lines = [*view.summary(model, pen)]
     if table is None:
@@ -200,9 +200,9 @@ def _lines(place: Place, model: Model, pen: Pen) -> list[Line]:
     if table.missing is not None:
         lines += [[pen.text(each, palette.NOTE)] for each in wrapped(table.missing, pen.width)]
         return lines
-    places = placed(table.columns, pen.width)
+    places = layout(table.columns, pen.width)
     lines.append(heading_line(places, pen, place.sorted_by, descending=place.descending))
-    lines += [row_line(table, places, row, pen, is_chosen=False) for row in place.rows]
+    lines += [row_line(table, places, row, pen, is_selected=False) for row in place.rows]
     return lines
 
 
@@ -224,7 +224,7 @@ async def roll(
     model = Model()
     writer = _WRITERS[form](out)
     source.interval_seconds = interval_seconds
-    source.want(None)
+    source.focus(None)
     with raise_single_error():
         async with trio.open_nursery() as nursery:
             with trio.move_on_after(WAIT_SECONDS):

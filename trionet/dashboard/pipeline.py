@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import attrs
 
-from .rows import maker
+from .rows import row_factory
 from .section import Section
 
 #: How many minutes are kept.
@@ -90,10 +90,10 @@ class AnomalyRow:
 
 
 _ROWS: Final[Mapping[str, Any]] = {
-    "windows": maker(MinuteRow),
-    "requests": maker(SeriesRow),
-    "talkers": maker(TalkerRow),
-    "anomalies": maker(AnomalyRow),
+    "windows": row_factory(MinuteRow),
+    "requests": row_factory(SeriesRow),
+    "talkers": row_factory(TalkerRow),
+    "anomalies": row_factory(AnomalyRow),
 }
 
 
@@ -128,10 +128,10 @@ class Pipeline:
         """All tables."""
         return [section for section, _ in self._tables.values()]
 
-    def refuse(self, why: str) -> None:
+    def mark_missing(self, why: str) -> None:
         """Say why there is nothing."""
         for section in self.sections:
-            section.refuse(why)
+            section.mark_missing(why)
 
     def put(self, key: bytes | None, value: bytes | None) -> None:
         """Take a record of the topic; :meth:`show` makes it seen."""

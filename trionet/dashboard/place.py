@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .model import Model
 
 
-class Place:
+class ViewState:
     """A view, and what the user has done to it.
 
     Args:
@@ -26,7 +26,7 @@ class Place:
         cursor: the index of the chosen row; of a view of lines, of the first on the screen.
         top: the index of the first row on the screen.
         height: how many rows the screen has.
-        is_kept: whether what was seen stays; before something has come there is nothing to keep.
+        is_frozen: whether what was seen stays; before something has come there is nothing to keep.
         sort: the column that was chosen; None for the table's own choice.
         filter: words that a row must have, or must not with ``!`` in front.
     """
@@ -40,7 +40,7 @@ class Place:
         self.cursor = 0
         self.top = 0
         self.height = 1
-        self.is_kept = False
+        self.is_frozen = False
         self.sort: str | None = None
         self.filter = ""
         self._descending: bool | None = None
@@ -68,12 +68,12 @@ class Place:
         return self.table is not None and self.sort is None and self.table.descending
 
     @property
-    def chosen(self) -> Any:
+    def selected(self) -> Any:
         """The row below the cursor; None if there is none."""
         return self.rows[self.cursor] if self.table is not None and self.rows else None
 
     @property
-    def is_behind(self) -> bool:
+    def is_updating(self) -> bool:
         """Whether there are newer rows, or the same in another order, before long."""
         return self._coming is not None
 
@@ -83,8 +83,8 @@ class Place:
         New rows are filtered some at a time (:meth:`step`): until they are all there, those that
         were seen stay.
         """
-        self.is_kept = is_paused and not self._is_waiting
-        if not self.is_kept:
+        self.is_frozen = is_paused and not self._is_waiting
+        if not self.is_frozen:
             self._take(model)
         if self.table is None:
             self._coming = None
@@ -106,10 +106,10 @@ class Place:
         if table.version is None or table.version != self._all_of:
             self._all, self._all_of, self._is_old = list(table.rows), table.version, True
 
-    def look_at_all(self, model: Model) -> None:
+    def update_fully(self, model: Model) -> None:
         """Take what the model knows now, however long it takes."""
         self.look(model, is_paused=False)
-        while self.is_behind:
+        while self.is_updating:
             self.step()
 
     def step(self) -> None:

@@ -70,7 +70,7 @@ WANTED: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 @attrs.frozen
-class Taken:
+class BrokerSnapshot:
     """What a broker tells of itself at one moment.
 
     Attributes:
@@ -84,17 +84,17 @@ class Taken:
     readings: Readings
 
 
-def of_snapshot(snapshot: Snapshot, about: Mapping[str, Any]) -> Taken:
+def from_snapshot(snapshot: Snapshot, about: Mapping[str, Any]) -> BrokerSnapshot:
     """What a snapshot in this process has."""
     found = {name: snapshot[name] for name in WANTED if name in snapshot}
     readings = {
         name: {sample.labels: sample.value for sample in family.samples}
         for name, family in found.items()
     }
-    return Taken(snapshot.now, about, readings)
+    return BrokerSnapshot(snapshot.now, about, readings)
 
 
-def of_json(page: Mapping[str, Any]) -> Taken:
+def from_json(page: Mapping[str, Any]) -> BrokerSnapshot:
     """What the page ``/snapshot`` has, parsed; without metrics of another form than they have here.
 
     Raises:
@@ -106,7 +106,7 @@ def of_json(page: Mapping[str, Any]) -> Taken:
             readings[name] = _samples(page["metrics"][name], labels)
         except MALFORMED:
             continue
-    return Taken(page["now"], page, readings)
+    return BrokerSnapshot(page["now"], page, readings)
 
 
 def _samples(metric: Mapping[str, Any], labels: tuple[str, ...]) -> dict[Labels, float]:

@@ -360,7 +360,7 @@ class TaskRow:
     waits_in: str
 
 
-def maker(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
+def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
     """Makes rows of JSON objects: what a newer broker tells beyond is left out.
 
     What an older one does not tell is None.

@@ -13,7 +13,7 @@ from . import amounts, palette
 from .cells import Glyphs, fit
 from .frame import Frame
 from .help import help_lines
-from .lines import GAP, exactly, heading_line, placed, row_line
+from .lines import GAP, exactly, heading_line, layout, row_line
 from .ui import Hits, Mode, Ui
 from .view import UNREAD, Line, Pen, Table, View
 from .wrapping import wrapped
@@ -63,7 +63,7 @@ def draw(
         return _too_small(width, height)
     pen = Pen(width, height, glyphs)
     ui.hits = Hits()
-    ui.place.look(model, is_paused=ui.is_paused)
+    ui.current.look(model, is_paused=ui.is_paused)
     header = _header(ui, model, pen, stale_seconds, now)
     lines = [header, _tabs(ui, pen), _title(ui, pen, now), *_alarms(model, pen)]
     foot = _foot(ui, pen)
@@ -160,7 +160,7 @@ def _tabs_cells(ui: Ui, letters: int) -> int:
 
 
 def _title(ui: Ui, pen: Pen, now: float | None) -> Line:
-    place, glyphs = ui.place, pen.glyphs
+    place, glyphs = ui.current, pen.glyphs
     line = [Segment(" ")]
     for index, each in enumerate(ui.trail):
         if index:
@@ -251,16 +251,16 @@ def _foot(ui: Ui, pen: Pen) -> list[Line]:
 
 
 def _question(ui: Ui, pen: Pen) -> list[Line]:
-    assert ui.asking is not None
+    assert ui.prompt is not None
     narrow = attrs.evolve(pen, width=pen.width - len(_ANSWERS))
-    lines = _few_lines(ui.asking.question, FOOT_LINES_MAX, narrow, palette.NOTE)
+    lines = _few_lines(ui.prompt.question, FOOT_LINES_MAX, narrow, palette.NOTE)
     last = exactly(lines[-1], narrow.width)
     return [*lines[:-1], [*last, Segment(_ANSWERS, palette.BOLD)]]
 
 
 def _typed(label: str, ui: Ui, pen: Pen) -> Line:
     """What is typed, with the cursor in sight."""
-    entry = ui.entry
+    entry = ui.editor
     if cell_len(label) > pen.width - TYPED_CELLS_MIN:
         label = fit(label, pen.width - TYPED_CELLS_MIN - 1, glyphs=pen.glyphs) + " "
     before = pen.text(entry.text[: entry.cursor]).text
@@ -279,8 +279,8 @@ def _typed(label: str, ui: Ui, pen: Pen) -> Line:
 
 def _asked(ui: Ui, pen: Pen) -> list[Line]:
     """A field, and above it what was wrong with what was answered."""
-    assert ui.asking is not None
-    action, given = ui.asking.action, len(ui.asking.answers)
+    assert ui.prompt is not None
+    action, given = ui.prompt.action, len(ui.prompt.answers)
     typed = _typed(pen.text(f" {action.label}, {action.fields[given].label}: ").text, ui, pen)
     if ui.message is None:
         return [typed]
@@ -292,12 +292,12 @@ def _hints(ui: Ui, pen: Pen) -> Line:
     hints = [("q", "quit"), ("?", "help"), ("/", "filter"), (":", "command")]
     if len(ui.trail) > 1:
         hints.insert(0, ("esc", "back"))
-    if ui.place.table is not None:
+    if ui.current.table is not None:
         hints += [("s", "sort"), ("r", "reverse")]
-    view = ui.place.view
+    view = ui.current.view
     hints += [(each.key, each.label) for each in view.links]
     hints.append(("p", "pause"))
-    has_row = ui.place.chosen is not None
+    has_row = ui.current.selected is not None
     hints += [(each.key, each.label) for each in view.actions if has_row or not each.needs_row]
     line = [Segment(" ")]
     left = pen.width - 1
@@ -313,14 +313,14 @@ def _hints(ui: Ui, pen: Pen) -> Line:
 
 
 def _help(ui: Ui, model: Model, room: int, pen: Pen) -> list[Line]:
-    lines = list(help_lines(ui.place.view, ui.views, _faults(model), pen))
+    lines = list(help_lines(ui.current.view, ui.views, _faults(model), pen))
     ui.help_top = max(0, min(ui.help_top, len(lines) - room))
     return lines[ui.help_top :]
 
 
 def _body(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
-    place = ui.place
-    if place.summary is None or not place.is_kept:
+    place = ui.current
+    if place.summary is None or not place.is_frozen:
         place.summary = list(place.view.summary(model, pen))
     lines = place.summary[: max(0, room - TABLE_LINES_MIN)]
     room -= len(lines)
@@ -330,8 +330,8 @@ def _body(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
 
 
 def _scrolled(ui: Ui, model: Model, room: int, pen: Pen) -> list[Line]:
-    place = ui.place
-    if place.lines is None or not place.is_kept:
+    place = ui.current
+    if place.lines is None or not place.is_frozen:
         place.lines = list(place.view.lines(model, pen))
     place.height = max(1, room)
     place.move_to(place.cursor)
@@ -339,18 +339,18 @@ def _scrolled(ui: Ui, model: Model, room: int, pen: Pen) -> list[Line]:
 
 
 def _rows(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
-    place = ui.place
+    place = ui.current
     table = place.table
     assert table is not None
     place.height = max(1, room - 1)
     if table.missing is not None:
         waiting = f"Waiting for {model.about.source} ..."
         return [[], *_sentence(waiting if table.missing == UNREAD else table.missing, pen)]
-    places = placed(table.columns, pen.width)
+    places = layout(table.columns, pen.width)
     heading = heading_line(places, pen, place.sorted_by, descending=place.descending)
     if not place.rows:
         said = f"Nothing here has {place.filter!r}." if place.filter else "There is nothing yet."
-        if place.is_behind:
+        if place.is_updating:
             said = f"Looking for {place.filter!r} ..."
         return [heading, [], *_sentence(said, pen)]
     ui.hits.heading_row, ui.hits.body_row = row, row + 1
@@ -364,7 +364,7 @@ def _rows(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
     return [
         heading,
         *(
-            row_line(table, places, each_row, pen, is_chosen=index == chosen)
+            row_line(table, places, each_row, pen, is_selected=index == chosen)
             for index, each_row in enumerate(shown)
         ),
     ]

@@ -24,7 +24,7 @@ class _Errors(logging.Handler):
 
 
 @contextmanager
-def kept_off_screen() -> Iterator[None]:
+def hold_terminal_logging() -> Iterator[None]:
     """Have nothing logged to a terminal in this block; errors are, when it ends.
 
     Handlers that write elsewhere, as to a file, go on. Where there are none at all, Python would
@@ -46,13 +46,13 @@ def kept_off_screen() -> Iterator[None]:
         yield
     finally:
         root.removeHandler(errors)
-        told_by = [handler for _, handler in held]
-        if not told_by and last is not None and not root.handlers:
-            told_by = [last]
+        rows_of = [handler for _, handler in held]
+        if not rows_of and last is not None and not root.handlers:
+            rows_of = [last]
         for log, handler in held:
             log.addHandler(handler)
         for record in errors.records:
-            for handler in told_by:
+            for handler in rows_of:
                 if record.levelno >= handler.level:
                     handler.handle(record)
 

@@ -66,20 +66,20 @@ class Section(Mapping[K, R], Generic[K, R]):
         self.total = max(self.total if total is None else total, len(self._rows))
         self._changed(at)
 
-    def keep_only(self, keys: Mapping[K, object] | set[K], at: float) -> None:
+    def retain(self, keys: Mapping[K, object] | set[K], at: float) -> None:
         """Forget the rows of all other keys."""
         if any(key not in keys for key in self._rows):
             self._rows = {key: row for key, row in self._rows.items() if key in keys}
         self.total = len(self._rows)
         self._changed(at)
 
-    def refuse(self, why: str) -> None:
+    def mark_missing(self, why: str) -> None:
         """Say why the source has no such list."""
         if self.missing != why or self._rows:
             self.missing, self._rows, self.total = why, {}, 0
             self.version += 1
 
-    def fail(self, why: str) -> None:
+    def mark_failed(self, why: str) -> None:
         """Say why an attempt failed; the rows stay."""
         if self.failure != why:
             self.failure = why
@@ -90,7 +90,7 @@ class Section(Mapping[K, R], Generic[K, R]):
         self._rows.update(rows)
         self.version += 1
 
-    def allow(self) -> None:
+    def clear_errors(self) -> None:
         """Take back why there is no such list, or why an attempt failed: it will be read."""
         if self.missing is not None or self.failure is not None:
             self.missing = self.failure = None

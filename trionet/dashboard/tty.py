@@ -21,7 +21,7 @@ from rich.color import ColorSystem
 #: How long the last bytes may take, which give the screen back; a stuck terminal does not get them.
 LEAVE_SECONDS: Final = 0.5
 #: How often it is seen whether a shell has put the process in front.
-FRONT_SECONDS: Final = 0.2
+FOREGROUND_SECONDS: Final = 0.2
 #: How many bytes of keys are read at once.
 READ_BYTES: Final = 4096
 
@@ -87,7 +87,7 @@ class Tty:
         Raises:
             TerminalGoneError: it was closed.
         """
-        with _told_if_gone():
+        with _raise_if_gone():
             columns, lines = os.get_terminal_size(self._fd)
         return columns or 80, lines or 24
 
@@ -116,7 +116,7 @@ class Tty:
         self._entered.set()
         self._unsent += _ENTER + (_MOUSE_ON if self._uses_mouse else b"")
 
-    async def go_on(self) -> None:
+    async def resume(self) -> None:
         """Take the screen again after the process was stopped.
 
         If it goes on behind a shell, that is when the shell puts it in front. Until then neither
@@ -126,11 +126,11 @@ class Tty:
         Raises:
             TerminalGoneError: it was closed.
         """
-        if not self._is_in_front():
+        if not self._is_foreground():
             self._is_away = True
             self._hold_keys()
-        while not self._is_in_front():  # noqa: ASYNC110 - nobody tells it
-            await trio.sleep(FRONT_SECONDS)
+        while not self._is_foreground():  # noqa: ASYNC110 - nobody tells it
+            await trio.sleep(FOREGROUND_SECONDS)
         self.enter()
         await trio.lowlevel.checkpoint()
 
@@ -139,7 +139,7 @@ class Tty:
         if self._entered.is_set():  # else somebody may wait for it already
             self._entered = trio.Event()
 
-    def _is_in_front(self) -> bool:
+    def _is_foreground(self) -> bool:
         try:
             return os.tcgetpgrp(self._fd) == os.getpgrp()
         except OSError:
@@ -172,7 +172,7 @@ class Tty:
         except OSError:
             await trio.lowlevel.cancel_shielded_checkpoint()  # the terminal is gone
         finally:
-            if self._is_in_front():  # else the shell has set it as it wants it
+            if self._is_foreground():  # else the shell has set it as it wants it
                 with contextlib.suppress(termios.error):  # as above
                     # Half a key is no word for the shell.
                     termios.tcflush(self._fd, termios.TCIFLUSH)
@@ -196,7 +196,7 @@ class Tty:
             await trio.lowlevel.wait_readable(self._fd)
             if not self.is_entered:
                 continue
-            with contextlib.suppress(BlockingIOError), _told_if_gone():
+            with contextlib.suppress(BlockingIOError), _raise_if_gone():
                 if data := os.read(self._fd, READ_BYTES):
                     return data
                 raise TerminalGoneError(errno.EIO, "the terminal was closed")
@@ -212,7 +212,7 @@ class Tty:
         self._unsent += data
         while self._unsent:
             try:
-                with _told_if_gone():
+                with _raise_if_gone():
                     count = os.write(self._fd, self._unsent)
             except BlockingIOError:
                 await trio.lowlevel.wait_writable(self._fd)
@@ -222,7 +222,7 @@ class Tty:
 
 
 @contextlib.contextmanager
-def _told_if_gone() -> Iterator[None]:
+def _raise_if_gone() -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from .commands import Commands, Mistake
+from .commands import Commands, CommandError
 from .effects import Act, Effect, Quit, Redraw, UseMouse
-from .entry import ALT_KEYS, Entry
+from .entry import ALT_KEYS, LineEditor
 from .keys import Event, Key, Mouse, Paste
-from .place import Place
+from .place import ViewState
 from .settings import REFRESH_SECONDS
 from .view import Action, Link, View
 
@@ -48,7 +48,7 @@ class Message:
 
 
 @attrs.define
-class Asking:
+class Prompt:
     """An action whose fields are being filled in."""
 
     action: Action
@@ -86,7 +86,7 @@ class Ui:
         is_paused: whether what is seen stays as it is.
         uses_mouse: whether the terminal tells clicks.
         message: at the foot; None for the hints.
-        asking: the action that is being asked about.
+        prompt: the action that is being asked about.
         help_top: the first line of the help that is seen.
         hits: where on the screen what is.
     """
@@ -94,15 +94,15 @@ class Ui:
     def __init__(self, views: Sequence[View], first: str, refresh_seconds: float = 1.0) -> None:
         self.views = views
         self.mode = Mode.BROWSE
-        self.entry = Entry()
+        self.editor = LineEditor()
         self.is_paused = False
         self.uses_mouse = False
         self.refresh_seconds = refresh_seconds
         self.message: Message | None = None
-        self.asking: Asking | None = None
+        self.prompt: Prompt | None = None
         self.help_top = 0
         self.hits = Hits()
-        self._stacks = {view.name: [Place(view)] for view in views}
+        self._stacks = {view.name: [ViewState(view)] for view in views}
         self._root = first
         self._before = first
         self._filter_before = ""
@@ -111,12 +111,12 @@ class Ui:
         self.commands = Commands(self)
 
     @property
-    def trail(self) -> list[Place]:
+    def trail(self) -> list[ViewState]:
         """From a view with a tab to the one that was opened out of it last."""
         return self._stacks[self._root]
 
     @property
-    def place(self) -> Place:
+    def current(self) -> ViewState:
         """Where one is."""
         return self.trail[-1]
 
@@ -125,7 +125,7 @@ class Ui:
         """The name of the view with a tab that one is in."""
         return self._root
 
-    def tell(self, text: str, *, is_alarm: bool = False) -> None:
+    def show_message(self, text: str, *, is_alarm: bool = False) -> None:
         """Show a message at the foot until the next key."""
         self.message = Message(text, is_alarm)
 
@@ -142,7 +142,7 @@ class Ui:
             return self._clicked(event)
         if isinstance(event, Paste):
             if self.mode in {Mode.FILTER, Mode.COMMAND, Mode.ASK}:
-                self.entry.insert(event.text)
+                self.editor.insert(event.text)
                 self._typed()
             return None
         if event.name.startswith("alt-") and event.name not in ALT_KEYS:
@@ -165,7 +165,7 @@ class Ui:
                 return self._type(event.name, model)
 
     def _browse(self, key: str, model: Model) -> Effect | None:
-        place = self.place
+        place = self.current
         step = _steps(place).get(key)
         if step is not None:
             step()
@@ -196,14 +196,14 @@ class Ui:
             case "`":
                 self.show(self._before)
             case "/":
-                self._filter_before = self.place.filter
-                self._begin_typing(Mode.FILTER, self.place.filter, self._filters_typed)
+                self._filter_before = self.current.filter
+                self._begin_typing(Mode.FILTER, self.current.filter, self._filters_typed)
             case ":":
                 self._begin_typing(Mode.COMMAND, "", self._commands_typed)
             case "s":
-                self.place.sort_by_next()
+                self.current.sort_by_next()
             case "r":
-                self.place.reverse()
+                self.current.reverse()
             case "p" | " ":
                 self.pause()
             case "+" | "=":
@@ -211,7 +211,7 @@ class Ui:
             case "-":
                 self._refresh(1)
             case "x":
-                self._begin_typing(Mode.COMMAND, f"export {self.place.view.name}.svg", ())
+                self._begin_typing(Mode.COMMAND, f"export {self.current.view.name}.svg", ())
             case "m":
                 return self.use_mouse(not self.uses_mouse)
             case "?" | "f1":
@@ -231,11 +231,11 @@ class Ui:
         return None
 
     def _confirm(self, key: str) -> Effect | None:
-        asking, self.asking, self.mode = self.asking, None, Mode.BROWSE
-        assert asking is not None
+        prompt, self.prompt, self.mode = self.prompt, None, Mode.BROWSE
+        assert prompt is not None
         if key in {"y", "Y"}:
-            return Act(asking.action, asking.row, tuple(asking.answers))
-        self.tell(f"{asking.action.label}: not done")
+            return Act(prompt.action, prompt.row, tuple(prompt.answers))
+        self.show_message(f"{prompt.action.label}: not done")
         return None
 
     # Moving between views.
@@ -253,27 +253,27 @@ class Ui:
 
     def open(self) -> None:
         """Show what is inside of the chosen row."""
-        row = self.place.chosen
-        view = None if row is None else self.place.view.opened(row)
+        row = self.current.selected
+        view = None if row is None else self.current.view.opened(row)
         if view is not None:
             self._push(view)
 
     def follow(self, link: Link) -> None:
         """Show what a view leads to."""
-        row = self.place.chosen
+        row = self.current.selected
         if row is None and link.needs_row:
-            self.tell(f"{link.label}: there is no row to show it of", is_alarm=True)
+            self.show_message(f"{link.label}: there is no row to show it of", is_alarm=True)
         else:
             self._push(link.to(row if link.needs_row else None))
 
     def _push(self, view: View) -> None:
         if len(self.trail) < DEPTH_MAX:
-            self.trail.append(Place(view))
+            self.trail.append(ViewState(view))
 
     def back(self) -> None:
         """Take the filter away, or else leave a view for the one that it was opened out of."""
-        if self.place.filter:
-            self.place.filter = ""
+        if self.current.filter:
+            self.current.filter = ""
         elif len(self.trail) > 1:
             self.trail.pop()
 
@@ -286,7 +286,7 @@ class Ui:
     def use_mouse(self, on: bool) -> Effect:
         """Have the terminal tell clicks, or no longer."""
         self.uses_mouse = on
-        self.tell("the mouse chooses; the terminal marks text with shift" if on else "no mouse")
+        self.show_message("the mouse chooses; the terminal marks text with shift" if on else "no mouse")
         return UseMouse(on)
 
     def show_help(self) -> None:
@@ -300,13 +300,13 @@ class Ui:
         )
         at = max(0, min(at + step, len(REFRESH_SECONDS) - 1))
         self.refresh_seconds = REFRESH_SECONDS[at]
-        self.tell(f"a look every {self.refresh_seconds:g} s")
+        self.show_message(f"a look every {self.refresh_seconds:g} s")
 
     # Typing.
 
     def _begin_typing(self, mode: Mode, text: str, remembered: Sequence[str]) -> None:
         self.mode = mode
-        self.entry = Entry(text, remembered)
+        self.editor = LineEditor(text, remembered)
 
     def _type(self, key: str, model: Model) -> Effect | None:
         if key == "esc":
@@ -316,39 +316,39 @@ class Ui:
             return self._entered(model)
         if key == "tab":
             if self.mode is Mode.COMMAND:
-                self.entry.replace(self.commands.completed(self.entry.text))
+                self.editor.replace(self.commands.completed(self.editor.text))
             return None
-        if key == "backspace" and not self.entry.text and self.mode is not Mode.ASK:
+        if key == "backspace" and not self.editor.text and self.mode is not Mode.ASK:
             self._give_up()
             return None
-        self.entry.press(key)
+        self.editor.press(key)
         self._typed()
         return None
 
     def _typed(self) -> None:
         if self.mode is Mode.FILTER:
-            self.place.filter = self.entry.text
+            self.current.filter = self.editor.text
 
     def _give_up(self) -> None:
         if self.mode is Mode.FILTER:
-            self.place.filter = self._filter_before
-        elif self.mode is Mode.ASK and self.asking is not None:
-            self.tell(f"{self.asking.action.label}: not done")
-        self.asking, self.mode = None, Mode.BROWSE
+            self.current.filter = self._filter_before
+        elif self.mode is Mode.ASK and self.prompt is not None:
+            self.show_message(f"{self.prompt.action.label}: not done")
+        self.prompt, self.mode = None, Mode.BROWSE
 
     def _entered(self, model: Model) -> Effect | None:
-        mode, text = self.mode, self.entry.text
+        mode, text = self.mode, self.editor.text
         if mode is Mode.ASK:
             return self._answered(text.strip())
         self.mode = Mode.BROWSE
         if mode is Mode.FILTER:
-            _remember(self._filters_typed, text)
+            _add_to_history(self._filters_typed, text)
             return None
-        _remember(self._commands_typed, text)
+        _add_to_history(self._commands_typed, text)
         try:
             return self.commands.run(text, model)
-        except Mistake as mistake:
-            self.tell(str(mistake), is_alarm=True)
+        except CommandError as mistake:
+            self.show_message(str(mistake), is_alarm=True)
             return None
 
     # Actions.
@@ -362,26 +362,26 @@ class Ui:
             model: for what is refused by what it knows.
         """
         refused = action.refused(model)
-        row = self.place.chosen if action.needs_row else None
+        row = self.current.selected if action.needs_row else None
         if refused is None and action.needs_row and row is None:
             refused = "there is no row to do it with"
         if refused is not None:
-            self.tell(f"{action.label}: {refused}", is_alarm=True)
+            self.show_message(f"{action.label}: {refused}", is_alarm=True)
             return None
-        self.asking = Asking(action, row, [])
+        self.prompt = Prompt(action, row, [])
         for answer in answers:
             wrong = self._wrong(answer)
             if wrong is not None:
-                self.asking = None
-                self.tell(wrong, is_alarm=True)
+                self.prompt = None
+                self.show_message(wrong, is_alarm=True)
                 return None
-            self.asking.answers.append(answer)
+            self.prompt.answers.append(answer)
         return self._ask_next()
 
     def _wrong(self, answer: str) -> str | None:
         """What is wrong with the answer to the next field."""
-        assert self.asking is not None
-        action, given = self.asking.action, len(self.asking.answers)
+        assert self.prompt is not None
+        action, given = self.prompt.action, len(self.prompt.answers)
         if given >= len(action.fields):
             return f"{action.name}: too many words; it takes {_fields(action)}"
         field = action.fields[given]
@@ -391,26 +391,26 @@ class Ui:
         return None if wrong is None else f"{field.label}: {wrong}"
 
     def _ask_next(self) -> Effect | None:
-        asking = self.asking
-        assert asking is not None
-        fields = asking.action.fields
-        if len(asking.answers) < len(fields):
-            field = fields[len(asking.answers)]
-            self._begin_typing(Mode.ASK, field.default(asking.row), ())
+        prompt = self.prompt
+        assert prompt is not None
+        fields = prompt.action.fields
+        if len(prompt.answers) < len(fields):
+            field = fields[len(prompt.answers)]
+            self._begin_typing(Mode.ASK, field.default(prompt.row), ())
             return None
-        if asking.action.question is not None:
+        if prompt.action.question is not None:
             self.mode = Mode.CONFIRM
             return None
-        self.asking, self.mode = None, Mode.BROWSE
-        return Act(asking.action, asking.row, tuple(asking.answers))
+        self.prompt, self.mode = None, Mode.BROWSE
+        return Act(prompt.action, prompt.row, tuple(prompt.answers))
 
     def _answered(self, answer: str) -> Effect | None:
-        assert self.asking is not None
+        assert self.prompt is not None
         wrong = self._wrong(answer)
         if wrong is not None:
-            self.tell(wrong, is_alarm=True)
+            self.show_message(wrong, is_alarm=True)
             return None
-        self.asking.answers.append(answer)
+        self.prompt.answers.append(answer)
         return self._ask_next()
 
     # The mouse.
@@ -419,13 +419,13 @@ class Ui:
         if self.mode is not Mode.BROWSE:
             return None
         if event.kind in {"wheel-up", "wheel-down"}:
-            self.place.move(3 if event.kind == "wheel-down" else -3)
+            self.current.move(3 if event.kind == "wheel-down" else -3)
         elif event.kind == "press" and event.button == 0:
             self._chosen_by_mouse(event.column, event.row)
         return None
 
     def _chosen_by_mouse(self, column: int, row: int) -> None:
-        hits, place = self.hits, self.place
+        hits, place = self.hits, self.current
         if row == 1:
             for begin, end, name in hits.tabs:
                 if begin <= column < end:
@@ -443,7 +443,7 @@ class Ui:
                     place.move_to(index)
 
 
-def _steps(place: Place) -> dict[str, Callable[[], None]]:
+def _steps(place: ViewState) -> dict[str, Callable[[], None]]:
     page = max(1, place.height - 1)
     moves = {
         "down": 1,
@@ -464,7 +464,7 @@ def _steps(place: Place) -> dict[str, Callable[[], None]]:
     return {key: partial(place.move, step) for key, step in moves.items()}
 
 
-def _remember(lines: list[str], text: str) -> None:
+def _add_to_history(lines: list[str], text: str) -> None:
     if text.strip() and (not lines or lines[-1] != text):
         lines.append(text)
         del lines[:-100]

@@ -19,7 +19,7 @@ A new view is this much::
                     Column("size", "SIZE", 8, lambda widget: widget.size, amounts.size, right=True),
                 ),
                 key=lambda widget: widget.name,
-                **told_by(model.widgets),
+                **rows_of(model.widgets),
             )
 """
 
@@ -34,7 +34,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from . import palette
-from .cells import Glyphs, fit, fitted, harmless
+from .cells import Glyphs, fit, fit_sanitized, sanitized
 
 if TYPE_CHECKING:
     from .model import Model
@@ -66,17 +66,17 @@ class Pen:
 
     def text(self, text: object, style: Style = palette.PLAIN) -> Segment:
         """Any text, made harmless."""
-        return Segment(harmless(str(text), self.glyphs), style)
+        return Segment(sanitized(str(text), self.glyphs), style)
 
     def cell(
         self, text: object, width: int, style: Style = palette.PLAIN, *, right: bool = False
     ) -> Segment:
-        """Any text, made harmless, in exactly so many cells."""
-        return Segment(fitted(str(text), width, right=right, glyphs=self.glyphs), style)
+        """Any text, made sanitized, in exactly so many cells."""
+        return Segment(fit_sanitized(str(text), width, right=right, glyphs=self.glyphs), style)
 
     def rule(self, title: str) -> Line:
-        """A heading, made harmless, with a line to the right end of the screen."""
-        shown = harmless(title, self.glyphs)
+        """A heading, made sanitized, with a line to the right end of the screen."""
+        shown = sanitized(title, self.glyphs)
         cells = cell_len(shown)
         if cells > self.width - 4:
             cells = max(0, self.width - 4)
@@ -171,7 +171,7 @@ class Table(Generic[R]):
 UNREAD: Final = "It is being read."
 
 
-class Told(TypedDict, Generic[R]):
+class TableRows(TypedDict, Generic[R]):
     """What a section of the model gives to a table."""
 
     rows: Collection[R]
@@ -182,7 +182,7 @@ class Told(TypedDict, Generic[R]):
     is_failing: bool
 
 
-def told_by(section: Section[Any, R]) -> Told[R]:
+def rows_of(section: Section[Any, R]) -> TableRows[R]:
     """The rows of a section, or why there are none."""
     unread = None if section.updated_at is not None else section.failure or UNREAD
     return {
@@ -196,7 +196,7 @@ def told_by(section: Section[Any, R]) -> Told[R]:
     }
 
 
-def as_they_come(told: Told[R]) -> Told[R]:
+def without_age(told: TableRows[R]) -> TableRows[R]:
     """The same of rows that are new only now and then: they are old only if reading fails."""
     found = told.copy()
     if not found["is_failing"]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rich.cells import cell_len, chop_cells
 
-from .cells import UNICODE, Glyphs, harmless
+from .cells import UNICODE, Glyphs, sanitized
 
 
 def wrapped(text: str, width: int, glyphs: Glyphs = UNICODE) -> list[str]:
-    """The text made harmless, broken at blanks where possible; its own line ends stay.
+    """The text made sanitized, broken at blanks where possible; its own line ends stay.
 
     Args:
         text: of any origin.
@@ -17,7 +17,7 @@ def wrapped(text: str, width: int, glyphs: Glyphs = UNICODE) -> list[str]:
     """
     lines: list[str] = []
     for line in text.expandtabs().splitlines() or [""]:
-        lines += _broken(harmless(line, glyphs), max(2, width))
+        lines += _broken(sanitized(line, glyphs), max(2, width))
     return lines
 
 

@@ -37,7 +37,7 @@ def model() -> Model:
         ),
         GroupRow("reports", "consumer", "Empty", "consumer"),
     ]
-    model.put_groups({row.id: row for row in groups}, 1.0)
+    model.update_groups({row.id: row for row in groups}, 1.0)
     return model
 
 
@@ -80,7 +80,7 @@ def test_enter_shows_how_far_it_is_and_v_who_is_in_it(model: Model) -> None:
 def test_a_group_that_is_gone_is_said_so(model: Model) -> None:
     shown = Shown(model, "groups")
     shown.press("enter")
-    model.put_groups({}, 2.0, all_of={"reports"})
+    model.update_groups({}, 2.0, all_of={"reports"})
 
     assert "the group is gone" in shown.text
 

@@ -49,7 +49,7 @@ class Source(Protocol):
         """
         ...
 
-    def want(self, section: str | None, key: object = None) -> None:
+    def focus(self, section: str | None, key: object = None) -> None:
         """Say what is looked at: what costs much is read only then.
 
         Args:

@@ -41,7 +41,7 @@ _OF_TOPICS: Final = ("topics", "partitions", "under_replicated", "leaderless")
 _OF_GROUPS: Final = ("groups", "lag")
 _OF_CLUSTER: Final = ("brokers",)
 
-Look = Callable[[str | None, object, bool, Pace], Awaitable[bool]]
+OnceOptions = Callable[[str | None, object, bool, Pace], Awaitable[bool]]
 """``async (section, key, is due, pace)``: looks at what is shown, or at all if it is due.
 
 It tells whether it has looked at anything.
@@ -76,14 +76,14 @@ class ClusterSource:
         self._network = network
         self._section: str | None = None
         self._key: object = None
-        self._hurried = trio.Event()
+        self._wake = trio.Event()
 
-    def want(self, section: str | None, key: object = None) -> None:
+    def focus(self, section: str | None, key: object = None) -> None:
         """See :class:`.Source`."""
         if (section, key) != (self._section, self._key):
             self._section, self._key = section, key
-            hurried, self._hurried = self._hurried, trio.Event()
-            hurried.set()
+            wake, self._wake = self._wake, trio.Event()
+            wake.set()
 
     async def run(
         self,
@@ -108,14 +108,14 @@ class ClusterSource:
                 task_status.started()
 
     async def _keep(
-        self, look: Look, changed: Callable[[], None], *, task_status: trio.TaskStatus[None]
+        self, look: OnceOptions, changed: Callable[[], None], *, task_status: trio.TaskStatus[None]
     ) -> None:
         due_at = -math.inf
         is_started = False
         while True:
             began = trio.current_time()
-            hurried = self._hurried
-            pace = Pace(SHARE, _unless(hurried))
+            wake = self._wake
+            pace = Pace(SHARE, _unless(wake))
             is_due = began >= due_at
             if is_due:
                 due_at = began + min((SELDOM - 0.5) * self.interval_seconds, SELDOM_SECONDS)
@@ -125,7 +125,7 @@ class ClusterSource:
                 is_started = True
                 task_status.started()
             with trio.move_on_at(began + self.interval_seconds):
-                await hurried.wait()
+                await wake.wait()
 
 
 async def _start(
@@ -141,7 +141,7 @@ def _unless(event: trio.Event) -> Callable[[], bool]:
 class _Failing(Protocol):
     """A list of the model that may fail to be read."""
 
-    def fail(self, why: str) -> None: ...
+    def mark_failed(self, why: str) -> None: ...
 
 
 class _Looks:
@@ -196,7 +196,7 @@ class _Looks:
     async def at_others(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
         model = self._model
         if isinstance(key, tuple) and section == "configs" and key != model.configs_of:
-            model.begin_configs(key)
+            model.select_configs(key)
             self._changed()
         await self._topics.was_read.wait()
         # Where nothing else asks, it is to be seen that somebody answers.
@@ -212,10 +212,10 @@ class _Looks:
                 try:
                     await self._configs(key)
                 except (TrionetError, OSError):
-                    if pace.is_wanted():  # else something else is looked at by now
+                    if pace.is_needed():  # else something else is looked at by now
                         raise
         else:
-            model.tell("configs", None)
+            model.set_alarm("configs", None)
         if section == "quotas":
             await self._quotas()
         return is_due or is_alone or section in _OTHERS
@@ -235,13 +235,13 @@ class _Looks:
             yield
         except (TrionetError, OSError) as error:
             for section in sections:
-                section.fail(f"{error}")
-            self._model.lose_cluster(figures)
+                section.mark_failed(f"{error}")
+            self._model.mark_cluster_failed(figures)
             since = self._heard.get(what, self._began)
-            self._model.tell(what, f"{what} could not be read: {error}", since)
+            self._model.set_alarm(what, f"{what} could not be read: {error}", since)
         else:
             self._heard[what] = trio.current_time()
-            self._model.tell(what, None)
+            self._model.set_alarm(what, None)
 
     async def _brokers(self) -> None:
         cluster = await ClusterCalls(self._calls).describe_cluster()
@@ -308,7 +308,7 @@ class _Looks:
             missing = f"the quotas of clients could not be read: {error}"
         else:
             rows = _quota_rows(quotas)
-        self._model.put_client_quotas(rows, missing, trio.current_time())
+        self._model.update_client_quotas(rows, missing, trio.current_time())
 
 
 def _quota_rows(

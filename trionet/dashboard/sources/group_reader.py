@@ -55,10 +55,10 @@ class GroupReader:
         groups, pace = list(listed.values()), Pace(share=1.0)
         for first in range(0, len(groups), GROUPS_PER_STEP):
             rows = {each.id: self._row(each) for each in groups[first : first + GROUPS_PER_STEP]}
-            self._model.put_groups(rows, trio.current_time(), total=len(groups))
+            self._model.update_groups(rows, trio.current_time(), total=len(groups))
             self._changed()
             await pace.rest()
-        self._model.put_groups({}, trio.current_time(), all_of=set(listed))
+        self._model.update_groups({}, trio.current_time(), all_of=set(listed))
         self._changed()
 
     def _row(self, group: GroupListing) -> GroupRow:
@@ -77,7 +77,7 @@ class GroupReader:
         """
         began = trio.current_time()
         await self.read_details(calls, list(self._model.groups), pace)
-        if pace.is_wanted():  # else the rest of them is older
+        if pace.is_needed():  # else the rest of them is older
             self._model.groups.as_of = began
             self._sum_up()
 
@@ -94,7 +94,7 @@ class GroupReader:
         starts: dict[Key, int] = {}
         await trio.lowlevel.checkpoint()
         for first in range(0, len(known), GROUPS_PER_REQUEST):
-            if not pace.is_wanted():
+            if not pace.is_needed():
                 return
             part = known[first : first + GROUPS_PER_REQUEST]
             pace.begin()
@@ -135,7 +135,7 @@ class GroupReader:
             rows[id] = attrs.evolve(
                 _detailed(before, description, lags), failure=failure, read_at=now
             )
-        self._model.put_groups(rows, now)
+        self._model.update_groups(rows, now)
         self._changed()
 
     def _sum_up(self) -> None:
@@ -143,7 +143,7 @@ class GroupReader:
         figures = self._model.figures
         lags = [row.lag for row in self._model.groups.values() if row.type in _DESCRIBED]
         if None in lags:
-            figures.lose(("lag",))
+            figures.mark_unknown(("lag",))
         else:
             figures.put("lag", trio.current_time(), sum(filter(None, lags)))
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     import h11
 
 #: How long a connection and an answer may take, in seconds.
-ANSWER_SECONDS_MAX: Final = 10.0
+RESPONSE_SECONDS_MAX: Final = 10.0
 #: The largest answer that is read.
-ANSWER_BYTES_MAX: Final = 64 * 1024 * 1024
+RESPONSE_BYTES_MAX: Final = 64 * 1024 * 1024
 _READ_BYTES: Final = 64 * 1024
 
 
@@ -97,12 +97,12 @@ class HttpClient:
         async with self._lock:
             is_done = False
             try:
-                with trio.fail_after(ANSWER_SECONDS_MAX):
+                with trio.fail_after(RESPONSE_SECONDS_MAX):
                     found = await self._exchange(method, target)
                 is_done = True
                 return found
             except trio.TooSlowError:
-                raise HttpError(f"no answer within {ANSWER_SECONDS_MAX:g} s") from None
+                raise HttpError(f"no answer within {RESPONSE_SECONDS_MAX:g} s") from None
             finally:
                 if not is_done:
                     await self.aclose()
@@ -143,8 +143,8 @@ class HttpClient:
                     status = event.status_code
                 elif isinstance(event, h11.Data):
                     body += event.data
-                    if len(body) > ANSWER_BYTES_MAX:
-                        raise HttpError(f"an answer of more than {ANSWER_BYTES_MAX} bytes")
+                    if len(body) > RESPONSE_BYTES_MAX:
+                        raise HttpError(f"an answer of more than {RESPONSE_BYTES_MAX} bytes")
                 elif isinstance(event, h11.EndOfMessage):
                     break
                 else:

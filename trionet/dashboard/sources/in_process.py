@@ -8,14 +8,14 @@ from typing import Any, Final
 import trio
 
 from ...broker.broker_metrics import BrokerMetrics
-from ..readings import Taken, of_snapshot
+from ..readings import BrokerSnapshot, from_snapshot
 
 #: So many rows are made before others have their turn on the loop: about a millisecond.
 ROWS_PER_STEP: Final = 100
 
 
-class InProcess:
-    """Tells what ``/snapshot`` would; see :class:`.network_source.Teller`.
+class InProcessReader:
+    """Tells what ``/snapshot`` would; see :class:`.network_source.SnapshotReader`.
 
     Args:
         metrics: of the broker (:meth:`trionet.Broker.watch`).
@@ -24,9 +24,9 @@ class InProcess:
     def __init__(self, metrics: BrokerMetrics) -> None:
         self._metrics = metrics
 
-    async def take(self) -> Taken:
+    async def take(self) -> BrokerSnapshot:
         await trio.lowlevel.checkpoint()
-        return of_snapshot(self._metrics.snapshot_without_requests(), self._metrics.about())
+        return from_snapshot(self._metrics.snapshot_without_requests(), self._metrics.about())
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
         page_of = self._metrics.sections[section]

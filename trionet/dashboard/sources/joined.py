@@ -26,10 +26,10 @@ class Part(Protocol):
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None: ...
 
-    def want(self, section: str | None, key: object = None) -> None: ...
+    def focus(self, section: str | None, key: object = None) -> None: ...
 
 
-class Joined:
+class JoinedSource:
     """A source of parts (:class:`.Source`).
 
     Args:
@@ -64,10 +64,10 @@ class Joined:
         for part in self._parts:
             part.interval_seconds = seconds
 
-    def want(self, section: str | None, key: object = None) -> None:
+    def focus(self, section: str | None, key: object = None) -> None:
         """See :class:`.Source`."""
         for part in self._parts:
-            part.want(section, key)
+            part.focus(section, key)
 
     async def run(
         self,

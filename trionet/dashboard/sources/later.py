@@ -13,7 +13,7 @@ from . import INTERVAL_SECONDS
 from .joined import Part
 
 
-class Later:
+class DeferredSource:
     """A part (:class:`.joined.Part`) that is made when it is run, or first looked at.
 
     Args:
@@ -49,13 +49,13 @@ class Later:
         if self._part is not None:
             self._part.interval_seconds = seconds
 
-    def want(self, section: str | None, key: object = None) -> None:
+    def focus(self, section: str | None, key: object = None) -> None:
         """See :class:`.Source`."""
         self._wanted = section, key
         if section in self._sections:
             self._is_asked.set()
         if self._part is not None:
-            self._part.want(section, key)
+            self._part.focus(section, key)
 
     async def run(  # noqa: ASYNC128 - what was loaded calls it
         self,
@@ -70,7 +70,7 @@ class Later:
             await self._is_asked.wait()
         part = self._part = await trio.to_thread.run_sync(self._make)
         part.interval_seconds = self._interval_seconds
-        part.want(*self._wanted)
+        part.focus(*self._wanted)
         async with trio.open_nursery() as nursery:
             await nursery.start(part.run, model, changed)
             if not self._sections:

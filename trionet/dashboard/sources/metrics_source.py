@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from ...errors import TrionetError
-from ..readings import Taken, of_json
+from ..readings import BrokerSnapshot, from_json
 from .http_client import HttpClient
 
 #: Rows of a page, as many as a listener gives.
@@ -21,8 +21,8 @@ class MetricsPagesError(TrionetError):
     """A metrics listener said something else than what was asked for."""
 
 
-class MetricsListenerTeller:
-    """Tells what ``/snapshot`` says; see :class:`.network_source.Teller`.
+class MetricsListenerReader:
+    """Tells what ``/snapshot`` says; see :class:`.network_source.SnapshotReader`.
 
     Args:
         client: connects to the listener.
@@ -31,11 +31,11 @@ class MetricsListenerTeller:
     def __init__(self, client: HttpClient) -> None:
         self._client = client
 
-    async def take(self) -> Taken:
+    async def take(self) -> BrokerSnapshot:
         page = await self._page("/snapshot?limit=1")
         if not isinstance(page.get("now"), int | float):
             raise MetricsPagesError("its snapshot does not tell of which moment it is")
-        return of_json(page)
+        return from_json(page)
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
         rows: list[Mapping[str, Any]] = []

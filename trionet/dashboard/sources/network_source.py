@@ -9,7 +9,7 @@ import trio
 
 from ...errors import TrionetError
 from ..model import Model
-from ..readings import MALFORMED, Taken
+from ..readings import MALFORMED, BrokerSnapshot
 from . import INTERVAL_SECONDS
 
 #: The lists that a broker tells, by the section of the model that is looked at.
@@ -30,10 +30,10 @@ ROWS_PER_STEP: Final = 100
 _UNREADABLE: Final = (TrionetError, OSError, trio.BrokenResourceError)
 
 
-class Teller(Protocol):
+class SnapshotReader(Protocol):
     """Who tells of a broker's network layer."""
 
-    async def take(self) -> Taken:
+    async def take(self) -> BrokerSnapshot:
         """What it is now.
 
         Raises:
@@ -48,27 +48,27 @@ class Teller(Protocol):
 
 
 class NetworkSource:
-    """Feeds a model from a teller.
+    """Feeds a model from a reader.
 
     Args:
-        teller: who is asked.
+        reader: who is asked.
         what: what it is, for messages, such as ``http://127.0.0.1:9404``.
     """
 
-    def __init__(self, teller: Teller, what: str) -> None:
+    def __init__(self, reader: SnapshotReader, what: str) -> None:
         self.interval_seconds = INTERVAL_SECONDS
-        self._teller = teller
+        self._reader = reader
         self._what = what
         self._wanted: str | None = None
-        self._hurried = trio.Event()
+        self._wake = trio.Event()
         self._list_from = 0.0
 
-    def want(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
+    def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
         """See :class:`.Source`."""
         wanted = None if section is None else LISTS.get(section)
         if wanted != self._wanted:
             self._wanted, self._list_from = wanted, 0.0
-            self._hurried.set()
+            self._wake.set()
 
     async def run(
         self,
@@ -82,29 +82,29 @@ class NetworkSource:
         heard = trio.current_time()
         while True:
             began = trio.current_time()
-            self._hurried = trio.Event()
+            self._wake = trio.Event()
             try:
                 trouble = await self._look(model)
             except (*_UNREADABLE, *MALFORMED) as error:
                 why = f"{self._what} could not be read: {_said(error)}"
-                model.tell(self._what, why, heard)
+                model.set_alarm(self._what, why, heard)
                 if was_told:
-                    model.lose_network(why)
+                    model.mark_network_failed(why)
                 else:
-                    model.refuse_network(why)
+                    model.mark_network_missing(why)
             else:
                 was_told, heard = True, trio.current_time()
-                model.tell(self._what, trouble)
+                model.set_alarm(self._what, trouble)
             changed()
             if not is_started:
                 is_started = True
                 task_status.started()
             with trio.move_on_at(began + self.interval_seconds):
-                await self._hurried.wait()
+                await self._wake.wait()
 
     async def _look(self, model: Model) -> str | None:
         """Look at the numbers and at a list; gives why the list could not be read."""
-        model.fold(await self._teller.take(), trio.current_time())
+        model.update_network(await self._reader.take(), trio.current_time())
         wanted = self._wanted
         if wanted is None or trio.current_time() < self._list_from:
             return None
@@ -112,24 +112,24 @@ class NetworkSource:
             await self._read_list(model, wanted)
         except (*_UNREADABLE, *MALFORMED) as error:
             why = f"{wanted} of {self._what} could not be read: {_said(error)}"
-            model.lose_list(wanted, why)
+            model.mark_list_failed(wanted, why)
             return why
         return None
 
     async def _read_list(self, model: Model, wanted: str) -> None:
-        rows, total = await self._teller.rows(wanted)
+        rows, total = await self._reader.rows(wanted)
         made: dict[int, Any] = {}
         for first in range(0, len(rows), ROWS_PER_STEP):
             part = rows[first : first + ROWS_PER_STEP]
             if wanted == "groups":
-                model.put_inside(part, trio.current_time())
+                model.update_group_internals(part, trio.current_time())
             else:
-                made |= model.made(wanted, part)
+                made |= model.make_rows(wanted, part)
             await trio.lowlevel.checkpoint()
         if wanted == "groups":
-            model.keep_inside({row["id"] for row in rows}, trio.current_time())
+            model.retain_group_internals({row["id"] for row in rows}, trio.current_time())
         else:
-            model.put_rows(wanted, made, total, trio.current_time())
+            model.replace_rows(wanted, made, total, trio.current_time())
         if wanted != self._wanted:
             return  # another list is looked at, which does not rest for this one
         # Not what the clock says: on a busy machine most of it is waiting, and costs nobody.

@@ -59,7 +59,7 @@ async def read_offsets(
 
     async def read(leader: int, rows: Sequence[PartitionRow]) -> None:
         await trio.lowlevel.checkpoint()
-        if leader in gone or not pace.is_wanted():
+        if leader in gone or not pace.is_needed():
             return
         pace.begin()
         try:

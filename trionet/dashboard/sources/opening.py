@@ -14,8 +14,8 @@ from ..actions import Actions
 from ..model import Model
 from . import Source
 from .http_client import HttpClient
-from .joined import Joined, Part
-from .later import Later
+from .joined import JoinedSource, Part
+from .later import DeferredSource
 from .network_source import NetworkSource
 
 if TYPE_CHECKING:
@@ -28,12 +28,12 @@ NO_METRICS: Final = (
     " --metrics URL"
 )
 #: Why there is nothing that clients are told of a broker in this process.
-NO_WAY_IN: Final = (
+NO_PLAINTEXT_LISTENER: Final = (
     "every listener of this broker asks for TLS or SASL; look at it from outside, with what it asks"
     " for: trionet dashboard HOST:PORT -X KEY=VALUE"
 )
 #: Why there are no tasks of a broker in another process.
-NOT_HERE: Final = "the tasks are those of a broker in this process: trionet broker --dashboard"
+NO_TASKS: Final = "the tasks are those of a broker in this process: trionet broker --dashboard"
 
 
 def cluster_parts(
@@ -50,9 +50,9 @@ def cluster_parts(
         "network": network,
     }
     return [
-        Later("cluster_source", "ClusterSource", where),
-        Later("tail_source", "TailSource", where, ("tail",)),
-        Later(
+        DeferredSource("cluster_source", "ClusterSource", where),
+        DeferredSource("tail_source", "TailSource", where, ("tail",)),
+        DeferredSource(
             "pipeline_source",
             "PipelineSource",
             {**where, "topic": pipeline_topic, "now_ms": now_ms},
@@ -78,20 +78,20 @@ def watch_broker(
         pipeline_topic: of the results of ``trionet pipeline run``; None looks for one.
         log: keeps its log lines; by default those from now on.
     """
-    from .in_process import InProcess
+    from .in_process import InProcessReader
     from .task_source import TaskSource
 
     with broker.watch(log) as metrics:
-        teller = InProcess(metrics)
-        parts: list[Part] = [NetworkSource(teller, "the broker"), TaskSource()]
+        reader = InProcessReader(metrics)
+        parts: list[Part] = [NetworkSource(reader, "the broker"), TaskSource()]
         address = broker.bootstrap_servers if settings else _open_address(broker)
         if address is not None:
             parts += cluster_parts(address, settings or {}, pipeline_topic=pipeline_topic)
         actions = Actions(
-            address or broker.bootstrap_servers, settings, close=teller.close_connection
+            address or broker.bootstrap_servers, settings, close=reader.close_connection
         )
         name = ",".join(map(str, broker.endpoints))
-        yield Joined(name, parts, actions, _anything if address else _without_clients)
+        yield JoinedSource(name, parts, actions, _anything if address else _without_clients)
 
 
 def _open_address(broker: Broker) -> str | None:
@@ -136,16 +136,16 @@ async def open_remote(
     )
     if metrics_url is None:
         actions = Actions(bootstrap_servers, settings, network=network)
-        yield Joined(bootstrap_servers, parts, actions, _without_metrics)
+        yield JoinedSource(bootstrap_servers, parts, actions, _without_metrics)
         return
-    from .metrics_source import MetricsListenerTeller
+    from .metrics_source import MetricsListenerReader
 
     async with HttpClient(metrics_url, token=metrics_token, tls=metrics_tls) as client:
-        teller = MetricsListenerTeller(client)
-        close = None if metrics_token is None else teller.close_connection
+        reader = MetricsListenerReader(client)
+        close = None if metrics_token is None else reader.close_connection
         actions = Actions(bootstrap_servers, settings, close=close, network=network)
-        parts.insert(0, NetworkSource(teller, metrics_url))
-        yield Joined(bootstrap_servers, parts, actions, _without_tasks)
+        parts.insert(0, NetworkSource(reader, metrics_url))
+        yield JoinedSource(bootstrap_servers, parts, actions, _without_tasks)
 
 
 def _anything(model: Model) -> None:
@@ -154,15 +154,15 @@ def _anything(model: Model) -> None:
 
 def _without_clients(model: Model) -> None:
     for section in (model.topics, model.partitions, model.brokers, model.configs, model.tail):
-        section.refuse(NO_WAY_IN)
-    model.pipeline.refuse(NO_WAY_IN)
-    model.client_quotas_missing = NO_WAY_IN
+        section.mark_missing(NO_PLAINTEXT_LISTENER)
+    model.pipeline.mark_missing(NO_PLAINTEXT_LISTENER)
+    model.client_quotas_missing = NO_PLAINTEXT_LISTENER
 
 
 def _without_metrics(model: Model) -> None:
-    model.refuse_network(NO_METRICS)
+    model.mark_network_missing(NO_METRICS)
     _without_tasks(model)
 
 
 def _without_tasks(model: Model) -> None:
-    model.tasks.refuse(NOT_HERE)
+    model.tasks.mark_missing(NO_TASKS)

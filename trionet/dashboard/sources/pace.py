@@ -21,16 +21,16 @@ class Pace:
 
     Args:
         share: 0 to 1; 1 never rests, but lets others have their turn.
-        is_wanted: whether what is read is still wanted; asked before each step.
+        is_needed: whether what is read is still wanted; asked before each step.
     """
 
     def __init__(
         self,
         share: float = SHARE,
-        is_wanted: Callable[[], bool] = lambda: True,
+        is_needed: Callable[[], bool] = lambda: True,
     ) -> None:
         self._share = share
-        self.is_wanted = is_wanted
+        self.is_needed = is_needed
         self._began = thread_time()
 
     def begin(self) -> None:

@@ -56,12 +56,12 @@ class PipelineSource:
         self._topic = topic
         self._network = network
         self._now_ms = now_ms
-        self._is_wanted = trio.Event()
+        self._is_needed = trio.Event()
 
-    def want(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
+    def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
         """See :class:`.Source`; once looked at, it is read for good: it is little."""
         if section == "pipeline":
-            self._is_wanted.set()
+            self._is_needed.set()
 
     async def run(
         self,
@@ -72,12 +72,12 @@ class PipelineSource:
     ) -> None:
         """Feed the model until cancelled; see :class:`.Source`."""
         task_status.started()
-        await self._is_wanted.wait()
+        await self._is_needed.wait()
         while True:
             try:
                 topic = self._topic or await self._find()
                 if topic is None:
-                    model.pipeline.refuse(
+                    model.pipeline.mark_missing(
                         "there are no results of `trionet pipeline run` here; if their topic has a"
                         f" name without {SUFFIX}, name it with --pipeline-topic"
                     )
@@ -86,7 +86,7 @@ class PipelineSource:
                     await self._read(topic, model, changed)
             except (TrionetError, OSError) as error:
                 for section in model.pipeline.sections:
-                    section.fail(f"{error}")
+                    section.mark_failed(f"{error}")
             model.version += 1
             changed()
             await trio.sleep(LOOK_SECONDS)

@@ -55,7 +55,7 @@ class TailSource:
         self._asked = trio.Event()
         self._scope = trio.CancelScope()
 
-    def want(self, section: str | None, key: object = None) -> None:
+    def focus(self, section: str | None, key: object = None) -> None:
         """See :class:`.Source`; the key is the topic and the partition, None for all."""
         wanted = None
         if section == "tail":
@@ -79,7 +79,7 @@ class TailSource:
             await self._asked.wait()
             self._asked = trio.Event()
             wanted = self._wanted
-            model.begin_tail(wanted)
+            model.select_tail(wanted)
             changed()
             if wanted is None:
                 continue
@@ -95,11 +95,11 @@ class TailSource:
                     self._bootstrap_servers, self._settings, network=self._network
                 ) as consumer:
                     await self._begin(consumer, topic, partition)
-                    model.put_tail([], 0, trio.current_time())
+                    model.append_tail([], 0, trio.current_time())
                     changed()
                     await self._read(consumer, model, changed)
             except (TrionetError, OSError) as error:
-                model.tail.fail(f"{topic} cannot be read: {error}")
+                model.tail.mark_failed(f"{topic} cannot be read: {error}")
                 changed()
             await trio.sleep(RETRY_SECONDS)
 
@@ -126,6 +126,6 @@ class TailSource:
             if lag is not None and position is not None and lag > BEHIND_MAX:
                 skipped = lag - FIRST_RECORDS
                 consumer.seek(partition, position + skipped)
-            model.put_tail(list(batch), skipped, trio.current_time())
+            model.append_tail(list(batch), skipped, trio.current_time())
             changed()
             await pace.rest()

@@ -20,13 +20,13 @@ class TaskSource:
 
     def __init__(self) -> None:
         self.interval_seconds = INTERVAL_SECONDS
-        self._is_wanted = False
+        self._is_needed = False
         self._asked = trio.Event()
 
-    def want(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
+    def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
         """See :class:`.Source`."""
-        self._is_wanted = section == "tasks"
-        if self._is_wanted:
+        self._is_needed = section == "tasks"
+        if self._is_needed:
             self._asked.set()
 
     async def run(
@@ -40,7 +40,7 @@ class TaskSource:
         task_status.started()
         while True:
             await self._asked.wait()
-            if not self._is_wanted:
+            if not self._is_needed:
                 self._asked = trio.Event()
                 continue
             rows, total = task_rows()

@@ -29,7 +29,7 @@ from ...protocol.uuids import uuid_text
 from ..rows import PartitionRow
 
 #: Partitions of an answer: a few milliseconds of decoding.
-PARTITIONS_PER_ANSWER: Final = 250
+PARTITIONS_PER_RESPONSE: Final = 250
 #: Topics that are asked for at once where there is no such limit.
 TOPICS_PER_REQUEST: Final = 50
 
@@ -72,7 +72,7 @@ async def _with_cursor(calls: Calls, take: Take) -> None:
     while True:
         answer: DescribeTopicPartitionsResponse = await request(
             DescribeTopicPartitionsRequest(
-                topics=[], response_partition_limit=PARTITIONS_PER_ANSWER, cursor=cursor
+                topics=[], response_partition_limit=PARTITIONS_PER_RESPONSE, cursor=cursor
             )
         )
         await take(

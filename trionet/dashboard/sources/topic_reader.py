@@ -64,7 +64,7 @@ class _Topic:
     def forget_rates(self) -> Iterable[PartitionRow]:
         """Have it not known how fast it grows; gives its partitions."""
         self.per_second = None
-        self.history.lose()
+        self.history.mark_unknown()
         for number, row in self.partitions.items():
             self.partitions[number] = _with_numbers(
                 row, row.start_offset, row.end_offset, row.bytes, None
@@ -210,8 +210,8 @@ class TopicReader:
             del self._topics[name]
         if gone:
             self._rates = {key: rate for key, rate in self._rates.items() if key[0] not in gone}
-            model.partitions.keep_only({k for k in model.partitions if k[0] not in gone}, now)
-        model.topics.keep_only(self._topics, now)
+            model.partitions.retain({k for k in model.partitions if k[0] not in gone}, now)
+        model.topics.retain(self._topics, now)
 
     def _count(self) -> None:
         now, put = trio.current_time(), self._model.figures.put
@@ -228,7 +228,7 @@ class TopicReader:
         began = trio.current_time()
         await self._read_offsets(calls, pace)
         await self._read_sizes(calls, pace)
-        if pace.is_wanted():  # else the rest of them is older
+        if pace.is_needed():  # else the rest of them is older
             self._model.partitions.as_of = began
             if self.shown is None:
                 self._model.topics.as_of = began
@@ -265,7 +265,7 @@ class TopicReader:
             self._take_ends(ends)
 
         await read_offsets(calls, rows, LATEST, pace, take)
-        if pace.is_wanted() and len(answered) < len(rows):
+        if pace.is_needed() and len(answered) < len(rows):
             self._forget_silent(row for row in rows if (row.topic, row.number) not in answered)
 
     def _forget_silent(self, rows: Iterable[PartitionRow]) -> None:
@@ -317,7 +317,7 @@ class TopicReader:
         rows = [row for row in self._looked_at() if row.leader >= 0]
         await trio.lowlevel.checkpoint()
         for first in range(0, len(rows), PARTITIONS_PER_REQUEST):
-            if not pace.is_wanted():
+            if not pace.is_needed():
                 return
             part = rows[first : first + PARTITIONS_PER_REQUEST]
             pace.begin()

@@ -10,7 +10,7 @@ from typing import Final
 from ..view import View
 from .apis import ApisView
 from .brokers import BrokersView
-from .closes import ClosesView
+from .closes import CloseReasonsView
 from .connections import ConnectionsView
 from .fetch_sessions import FetchSessionsView
 from .groups import GroupsView
@@ -30,7 +30,7 @@ VIEWS: Final[tuple[type[View], ...]] = (
     TopicsView,
     GroupsView,
     QuotasView,
-    ClosesView,
+    CloseReasonsView,
     PipelineView,
     LogView,
     TrioView,

@@ -13,7 +13,7 @@ from .. import amounts, palette
 from ..api_times import SHORTEST_MS
 from ..cells import columns_chart, heat, sparkline
 from ..lines import chart_line, legend, stacked_bar
-from ..view import Column, Line, Pen, Table, View, told_by
+from ..view import Column, Line, Pen, Table, View, rows_of
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -103,7 +103,7 @@ class ApisView(View):
             key=lambda row: row.name,
             sort="rate",
             descending=True,
-            **told_by(model.apis),
+            **rows_of(model.apis),
         )
 
     def opened(self, row: ApiRow) -> View:

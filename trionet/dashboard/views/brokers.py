@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from .. import amounts
-from ..view import Column, Table, View, told_by
+from ..view import Column, Table, View, rows_of
 from .configs import ConfigsView
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class BrokersView(View):
     section: ClassVar[str | None] = "brokers"
 
     def table(self, model: Model) -> Table[BrokerRow]:
-        return Table(BROKER_COLUMNS, key=lambda row: row.id, sort="id", **told_by(model.brokers))
+        return Table(BROKER_COLUMNS, key=lambda row: row.id, sort="id", **rows_of(model.brokers))
 
     def opened(self, row: BrokerRow) -> View:
         return ConfigsView("broker", str(row.id))

@@ -9,7 +9,7 @@ from rich.segment import Segment
 
 from .. import amounts, palette
 from ..cells import bar
-from ..view import Column, Line, Pen, Table, View, told_by
+from ..view import Column, Line, Pen, Table, View, rows_of
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -60,7 +60,7 @@ CLOSED_COLUMNS: Final[tuple[Column[ClosedRow], ...]] = (
 )
 
 
-class ClosesView(View):
+class CloseReasonsView(View):
     """See the module."""
 
     name = "closes"
@@ -87,4 +87,4 @@ class ClosesView(View):
             ]
 
     def table(self, model: Model) -> Table[ClosedRow]:
-        return Table(CLOSED_COLUMNS, key=lambda row: row.number, **told_by(model.closed))
+        return Table(CLOSED_COLUMNS, key=lambda row: row.number, **rows_of(model.closed))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from .. import palette
-from ..view import UNREAD, Action, Column, Field, Table, View, told_by
+from ..view import UNREAD, Action, Column, Field, Table, View, rows_of
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -75,7 +75,7 @@ class ConfigsView(View):
     def table(self, model: Model) -> Table[ConfigRow]:
         if model.configs_of != self.section_key and model.configs.missing is None:
             return Table(CONFIG_COLUMNS, (), key=lambda row: row.name, missing=UNREAD)
-        return Table(CONFIG_COLUMNS, key=lambda row: row.name, **told_by(model.configs))
+        return Table(CONFIG_COLUMNS, key=lambda row: row.name, **rows_of(model.configs))
 
     async def _alter(self, source: Source, row: ConfigRow, answers: Sequence[str]) -> str:
         return await source.actions.alter_config(self._kind, self._of, row.name, answers[0])

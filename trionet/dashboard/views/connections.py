@@ -9,7 +9,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from .. import amounts, palette
-from ..view import Action, Column, Line, Pen, Table, View, told_by
+from ..view import Action, Column, Line, Pen, Table, View, rows_of
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -110,7 +110,7 @@ class ConnectionsView(View):
     actions: Sequence[Action] = (CLOSE,)
 
     def table(self, model: Model) -> Table[ConnectionRow]:
-        return Table(CONNECTION_COLUMNS, key=lambda row: row.number, **told_by(model.connections))
+        return Table(CONNECTION_COLUMNS, key=lambda row: row.number, **rows_of(model.connections))
 
     def opened(self, row: ConnectionRow) -> View:
         return ConnectionView(row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from .. import amounts
-from ..view import Column, Table, View, told_by
+from ..view import Column, Table, View, rows_of
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -40,4 +40,4 @@ class FetchSessionsView(View):
     section: ClassVar[str | None] = "fetch_sessions"
 
     def table(self, model: Model) -> Table[FetchSessionRow]:
-        return Table(SESSION_COLUMNS, key=lambda row: row.number, **told_by(model.fetch_sessions))
+        return Table(SESSION_COLUMNS, key=lambda row: row.number, **rows_of(model.fetch_sessions))

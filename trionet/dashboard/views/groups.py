@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 from rich.style import Style
 
 from .. import amounts, palette
-from ..actions import ActionError, check_reset
+from ..actions import ActionError, check_reset_position
 from ..view import (
     UNREAD,
     Action,
@@ -18,9 +18,9 @@ from ..view import (
     Link,
     Pen,
     Table,
-    Told,
+    TableRows,
     View,
-    told_by,
+    rows_of,
 )
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ GROUP_COLUMNS: Final[tuple[Column[GroupRow], ...]] = (
 
 def _wrong_place(answer: str) -> str | None:
     try:
-        check_reset(answer)
+        check_reset_position(answer)
     except ActionError as error:
         return str(error)
     return None
@@ -116,7 +116,7 @@ class GroupsView(View):
     actions: Sequence[Action] = (RESET, DELETE)
 
     def table(self, model: Model) -> Table[GroupRow]:
-        return Table(GROUP_COLUMNS, key=lambda row: row.id, sort="id", **told_by(model.groups))
+        return Table(GROUP_COLUMNS, key=lambda row: row.id, sort="id", **rows_of(model.groups))
 
     def opened(self, row: GroupRow) -> View:
         return GroupView(row.id)
@@ -196,9 +196,9 @@ class MembersView(View):
         return Table(MEMBER_COLUMNS, key=lambda row: row.id, **_of_group(model, row, members))
 
 
-def _of_group(model: Model, row: GroupRow | None, rows: Sequence[R] | None) -> Told[R]:
+def _of_group(model: Model, row: GroupRow | None, rows: Sequence[R] | None) -> TableRows[R]:
     """What a group has, or why that is not known."""
-    told = told_by(model.groups)
+    told = rows_of(model.groups)
     missing = told["missing"]
     if row is None:
         missing = missing or "the group is gone"

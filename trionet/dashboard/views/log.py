@@ -10,7 +10,7 @@ from rich.segment import Segment
 from rich.style import Style
 
 from .. import palette
-from ..view import Column, Line, Pen, Table, View, told_by
+from ..view import Column, Line, Pen, Table, View, rows_of
 from ..wrapping import wrapped
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class LogView(View):
     section: ClassVar[str | None] = "log"
 
     def table(self, model: Model) -> Table[LogRow]:
-        return Table(LOG_COLUMNS, key=lambda row: row.number, **told_by(model.log))
+        return Table(LOG_COLUMNS, key=lambda row: row.number, **rows_of(model.log))
 
     def opened(self, row: LogRow) -> View:
         return LogLineView(row)

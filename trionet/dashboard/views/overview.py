@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import attrs
 
 from .. import figure_lines, palette
-from ..lines import heading_line, legend, placed, row_line
+from ..lines import heading_line, legend, layout, row_line
 from ..view import Line, Pen, Table, View
 from ..wrapping import wrapped
 from .apis import API_COLUMNS, PHASE_NAMES
@@ -106,11 +106,11 @@ def _apis(model: Model, pen: Pen) -> Iterator[Line]:
     table = Table(
         [each for each in API_COLUMNS if each.name in _COLUMNS], rows, lambda row: row.name
     )
-    places = placed(table.columns, pen.width)
+    places = layout(table.columns, pen.width)
     yield legend(PHASE_NAMES, pen)
     yield heading_line(places, pen, "rate", descending=True)
     for row in rows:
-        yield row_line(table, places, row, pen, is_chosen=False)
+        yield row_line(table, places, row, pen, is_selected=False)
 
 
 def _wrapped(text: str, pen: Pen) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from .. import amounts, palette
-from ..view import Column, Line, Link, Pen, Table, View, as_they_come, told_by
+from ..view import Column, Line, Link, Pen, Table, View, without_age, rows_of
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -141,7 +141,7 @@ class PipelineView(View):
             key=lambda row: row.window,
             sort="window",
             descending=True,
-            **as_they_come(told_by(model.pipeline.minutes)),
+            **without_age(rows_of(model.pipeline.minutes)),
         )
 
     def opened(self, row: MinuteRow) -> View:
@@ -170,7 +170,7 @@ class MinuteView(View):
 def _of_window(
     section: Section[str, Any], window: str, columns: tuple[Column[Any], ...], sort: str
 ) -> Table[Any]:
-    told = as_they_come(told_by(section))
+    told = without_age(rows_of(section))
     return Table(
         columns,
         [row for row in section.values() if row.window == window],
@@ -199,7 +199,7 @@ class TalkersView(View):
         return Table(
             TALKER_COLUMNS,
             key=lambda row: (row.window, row.measure, row.rank),
-            **as_they_come(told_by(model.pipeline.talkers)),
+            **without_age(rows_of(model.pipeline.talkers)),
         )
 
 
@@ -218,5 +218,5 @@ class AnomaliesView(View):
         return Table(
             ANOMALY_COLUMNS,
             key=lambda row: (row.window, row.api, row.client_id, row.listener, row.measure),
-            **as_they_come(told_by(model.pipeline.anomalies)),
+            **without_age(rows_of(model.pipeline.anomalies)),
         )

@@ -9,7 +9,7 @@ from rich.segment import Segment
 
 from .. import amounts, figure_lines, palette
 from ..cells import sparkline
-from ..view import Column, Line, Pen, Table, View, told_by
+from ..view import Column, Line, Pen, Table, View, rows_of
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -97,5 +97,5 @@ class ProcessorsView(View):
 
     def table(self, model: Model) -> Table[ProcessorRow]:
         return Table(
-            PROCESSOR_COLUMNS, key=lambda row: row.id, sort="id", **told_by(model.processors)
+            PROCESSOR_COLUMNS, key=lambda row: row.id, sort="id", **rows_of(model.processors)
         )

@@ -10,7 +10,7 @@ from rich.style import Style
 
 from .. import amounts, palette
 from ..cells import bar
-from ..view import Column, Line, Pen, Table, View, told_by
+from ..view import Column, Line, Pen, Table, View, rows_of
 from ..wrapping import wrapped
 
 if TYPE_CHECKING:
@@ -84,4 +84,4 @@ class QuotasView(View):
                 yield [pen.text(f" {line}", palette.NOTE)]
 
     def table(self, model: Model) -> Table[QuotaRow]:
-        return Table(QUOTA_COLUMNS, key=lambda row: (row.entity, row.key), **told_by(model.quotas))
+        return Table(QUOTA_COLUMNS, key=lambda row: (row.entity, row.key), **rows_of(model.quotas))

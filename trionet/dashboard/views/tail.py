@@ -11,7 +11,7 @@ from rich.style import Style
 
 from .. import amounts, palette
 from ..tail import Form, dump, pretty
-from ..view import UNREAD, Action, Column, Field, Line, Pen, Table, View, as_they_come, told_by
+from ..view import UNREAD, Action, Column, Field, Line, Pen, Table, View, without_age, rows_of
 from ..wrapping import wrapped
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class TailView(View):
     def table(self, model: Model) -> Table[TailRow]:
         if model.tail_of != self.section_key:
             return Table(TAIL_COLUMNS, (), key=lambda row: row.number, missing=UNREAD)
-        told = as_they_come(told_by(model.tail))
+        told = without_age(rows_of(model.tail))
         told["version"] = (self.section_key, model.tail.version)
         return Table(TAIL_COLUMNS, key=lambda row: (row.partition, row.offset), **told)
 

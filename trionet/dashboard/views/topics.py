@@ -10,7 +10,7 @@ from rich.style import Style
 
 from .. import amounts, palette
 from ..cells import sparkline
-from ..view import UNREAD, Action, Column, Field, Line, Link, Pen, Table, View, told_by
+from ..view import UNREAD, Action, Column, Field, Line, Link, Pen, Table, View, rows_of
 from .configs import ConfigsView
 from .tail import TailView, produce_to
 
@@ -150,7 +150,7 @@ class TopicsView(View):
             TOPIC_COLUMNS,
             key=lambda row: row.name,
             sort="name",
-            **told_by(model.topics),
+            **rows_of(model.topics),
         )
 
     def opened(self, row: TopicRow) -> View:
@@ -225,7 +225,7 @@ class TopicView(View):
 
     def table(self, model: Model) -> Table[PartitionRow]:
         rows = [row for row in model.partitions.values() if row.topic == self.title]
-        told = told_by(model.partitions)
+        told = rows_of(model.partitions)
         told["rows"], told["total"] = rows, None
         if not rows and told["missing"] is None:
             is_gone = model.topics.is_whole and self.title not in model.topics

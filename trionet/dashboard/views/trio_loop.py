@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from .. import amounts, figure_lines
-from ..view import Column, Line, Pen, Table, View, told_by
+from ..view import Column, Line, Pen, Table, View, rows_of
 
 if TYPE_CHECKING:
     from ..model import Model
@@ -47,4 +47,4 @@ class TrioView(View):
         )
 
     def table(self, model: Model) -> Table[TaskRow]:
-        return Table(TASK_COLUMNS, key=lambda row: row.number, **told_by(model.tasks))
+        return Table(TASK_COLUMNS, key=lambda row: row.number, **rows_of(model.tasks))
