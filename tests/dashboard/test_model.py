@@ -90,8 +90,12 @@ def test_what_grows_is_told_by_how_fast() -> None:
 
 def test_how_idle_the_loop_is_comes_of_the_seconds_that_it_waited() -> None:
     model = Model()
-    model.update_network(BrokerSnapshot(1000.0, about(), {readings.LOOP_IDLE_SECONDS: {(): 90.0}}), 5.0)
-    model.update_network(BrokerSnapshot(1002.0, about(), {readings.LOOP_IDLE_SECONDS: {(): 90.5}}), 7.0)
+    model.update_network(
+        BrokerSnapshot(1000.0, about(), {readings.LOOP_IDLE_SECONDS: {(): 90.0}}), 5.0
+    )
+    model.update_network(
+        BrokerSnapshot(1002.0, about(), {readings.LOOP_IDLE_SECONDS: {(): 90.5}}), 7.0
+    )
 
     assert 0.25 == model.figures["loop_idle"]
 
@@ -352,7 +356,9 @@ def test_a_broker_that_was_started_again_begins_anew() -> None:
         (900_000.0, 150, 700.0, quick),
     ):
         told = {**about()["apis"][0], **times, "requests": count}
-        model.update_network(BrokerSnapshot(at, about(count, uptime_seconds=uptime, apis=[told]), {}), at)
+        model.update_network(
+            BrokerSnapshot(at, about(count, uptime_seconds=uptime, apis=[told]), {}), at
+        )
 
     assert "requests" not in model.figures
     assert "requests" in model.figures.told()

@@ -37,7 +37,9 @@ async def watched() -> AsyncIterator[Source]:
 async def test_a_look_at_a_table_has_all_its_rows() -> None:
     async with watched() as source:
         text = await render_once(source, OnceOptions(view="connections", width=100))
-        rows = json.loads(await render_once(source, OnceOptions("connections", "json", filter="billing")))
+        rows = json.loads(
+            await render_once(source, OnceOptions("connections", "json", filter="billing"))
+        )
 
     assert text.startswith("PEER ")
     assert " billing " in text

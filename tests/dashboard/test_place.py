@@ -54,7 +54,7 @@ ROWS = (Row("b", 2, "Ann"), Row("a", None, "Bob"), Row("c", 3, "ann"), Row("d", 
 
 
 def look(place: ViewState, *, is_paused: bool = False) -> str:
-    place.look(Model(), is_paused=is_paused)
+    place.update(Model(), is_paused=is_paused)
     return "".join(row.name for row in place.rows)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-#: Longer than any name of Kafka's; what comes beyond is not taken.
+#: Longer than any name of Kafka's; what comes beyond is not snapshot.
 CHARS_MAX: Final = 1000
 #: The keys with alt that mean something.
 ALT_KEYS: Final = frozenset({"alt-backspace"})

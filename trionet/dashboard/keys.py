@@ -150,8 +150,8 @@ class KeyDecoder:
                 return  # more bytes are needed
 
     def _take(self, count: int) -> bytes:
-        taken, self._buffer = self._buffer[:count], self._buffer[count:]
-        return taken
+        snapshot, self._buffer = self._buffer[:count], self._buffer[count:]
+        return snapshot
 
     def _rest_of_paste(self, pasted: bytearray) -> Event | None:
         end = self._buffer.find(_PASTE_END)
@@ -226,7 +226,7 @@ class KeyDecoder:
         return None
 
     def _character(self, skipped: int) -> Key | None:
-        """One character after ``skipped`` bytes, all of which are taken with it."""
+        """One character after ``skipped`` bytes, all of which are snapshot with it."""
         byte = self._buffer[skipped]
         if byte < 0x20 or byte == 0x7F:
             self._take(skipped + 1)

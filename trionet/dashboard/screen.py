@@ -63,7 +63,7 @@ def draw(
         return _too_small(width, height)
     pen = Pen(width, height, glyphs)
     ui.hits = Hits()
-    ui.current.look(model, is_paused=ui.is_paused)
+    ui.current.update(model, is_paused=ui.is_paused)
     header = _header(ui, model, pen, stale_seconds, now)
     lines = [header, _tabs(ui, pen), _title(ui, pen, now), *_alarms(model, pen)]
     foot = _foot(ui, pen)

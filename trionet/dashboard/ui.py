@@ -1,7 +1,18 @@
-"""What the keys do: which view is shown, what is typed, what is asked; pure.
+"""Keys to state: the selected view, the text being typed, the action being confirmed; pure.
 
-:meth:`Ui.press` takes an event and changes this state; what cannot be done here, such as leaving or
-an action on the broker, it gives back as an effect for the application.
+The problem: one keyboard has to browse tables, edit a filter or a command line, fill in the fields
+of an action and confirm it, and the same operation is often a key, a command and a click. And none
+of it may do I/O, or a slow broker would freeze the keyboard.
+
+The choice: one state object and an explicit :class:`Mode`. :meth:`Ui.press` takes an event and
+changes the state; what needs I/O (leaving, exporting, an action on the broker) it returns as an
+effect for the application. Each view with a tab has a stack of :class:`.ViewState`, so that
+switching tabs keeps the cursor, the sort order and the filter. Tests press keys and read the state,
+without a terminal.
+
+Rejected: a widget toolkit (focus and layout for one table and one line of text, and tens of
+milliseconds at start) and a task per dialog (a dialog would have to be cancelled by every key that
+leaves it). Think again if two tables ever share the screen: there is one cursor.
 """
 
 from __future__ import annotations
@@ -24,12 +35,12 @@ from .view import Action, Link, View
 if TYPE_CHECKING:
     from .model import Model
 
-#: How many views may be opened out of one another.
+#: How many views can be stacked on one another.
 DEPTH_MAX: Final = 16
 
 
 class Mode(Enum):
-    """What keys mean."""
+    """What keys do at the moment."""
 
     BROWSE = auto()
     FILTER = auto()
@@ -41,7 +52,7 @@ class Mode(Enum):
 
 @attrs.frozen
 class Message:
-    """A line at the foot, until the next key."""
+    """A line at the bottom of the screen, shown until the next key."""
 
     text: str
     is_alarm: bool = False
@@ -49,7 +60,7 @@ class Message:
 
 @attrs.define
 class Prompt:
-    """An action whose fields are being filled in."""
+    """An action whose fields are being filled in, or which waits for its confirmation."""
 
     action: Action
     row: Any
@@ -57,14 +68,14 @@ class Prompt:
 
     @property
     def question(self) -> str:
-        """What is to be confirmed."""
+        """The question to confirm."""
         assert self.action.question is not None
         return self.action.question(self.row, self.answers)
 
 
 @attrs.define
 class Hits:
-    """Where on the screen what is, for the mouse; rows and columns from 0, ends not included."""
+    """Where things are on the screen, for the mouse: columns from 0, ends exclusive, and rows."""
 
     tabs: list[tuple[int, int, str]] = attrs.Factory(list)
     headings: list[tuple[int, int, str]] = attrs.Factory(list)
@@ -76,19 +87,19 @@ class Ui:
     """The state of the user interface.
 
     Args:
-        views: the views that have a key or a tab, in the order of the tabs.
-        first: the name of the one that is shown first.
-        refresh_seconds: how often the source looks.
+        views: the views with a tab, in the order of the tabs.
+        first: the name of the view shown first.
+        refresh_seconds: how often sources read.
 
     Attributes:
-        mode: what keys mean at the moment.
-        entry: the line that is being typed.
-        is_paused: whether what is seen stays as it is.
-        uses_mouse: whether the terminal tells clicks.
-        message: at the foot; None for the hints.
-        prompt: the action that is being asked about.
-        help_top: the first line of the help that is seen.
-        hits: where on the screen what is.
+        mode: what keys do at the moment.
+        editor: the line being typed.
+        is_paused: whether the screen is frozen.
+        uses_mouse: whether the terminal reports clicks.
+        message: shown at the bottom; None shows the hints.
+        prompt: the action being filled in or confirmed.
+        help_top: the first line of the help on the screen.
+        hits: where things are on the screen.
     """
 
     def __init__(self, views: Sequence[View], first: str, refresh_seconds: float = 1.0) -> None:
@@ -112,31 +123,34 @@ class Ui:
 
     @property
     def trail(self) -> list[ViewState]:
-        """From a view with a tab to the one that was opened out of it last."""
+        """The stack of views, from the one with a tab to the one on the screen."""
         return self._stacks[self._root]
 
     @property
     def current(self) -> ViewState:
-        """Where one is."""
+        """The state of the view on the screen."""
         return self.trail[-1]
 
     @property
     def root(self) -> str:
-        """The name of the view with a tab that one is in."""
+        """The name of the view with a tab that the stack starts with."""
         return self._root
 
     def show_message(self, text: str, *, is_alarm: bool = False) -> None:
-        """Show a message at the foot until the next key."""
+        """Show a message at the bottom until the next key."""
         self.message = Message(text, is_alarm)
 
     # Events.
 
     def press(self, event: Event, model: Model) -> Effect | None:
-        """Take an event.
+        """Handle an event.
 
         Args:
             event: of the keyboard or the mouse.
-            model: for what is refused by what it knows.
+            model: decides which actions are available.
+
+        Returns:
+            What the application has to do; None if nothing.
         """
         if isinstance(event, Mouse):
             return self._clicked(event)
@@ -146,13 +160,13 @@ class Ui:
                 self._typed()
             return None
         if event.name.startswith("alt-") and event.name not in ALT_KEYS:
-            # An escape and another key that a busy machine has read at once.
+            # Escape and another key that a busy machine has read at once.
             self.press(Key("esc"), model)
             return self.press(Key(event.name.removeprefix("alt-")), model)
         self.message = None
         if event.name == "ctrl-l":
             return Redraw()
-        if event.name == "ctrl-c":  # where the terminal does not make a signal of it
+        if event.name == "ctrl-c":  # where the terminal does not turn it into a signal
             return Quit()
         match self.mode:
             case Mode.BROWSE:
@@ -235,13 +249,13 @@ class Ui:
         assert prompt is not None
         if key in {"y", "Y"}:
             return Act(prompt.action, prompt.row, tuple(prompt.answers))
-        self.show_message(f"{prompt.action.label}: not done")
+        self.show_message(f"{prompt.action.label}: cancelled")
         return None
 
     # Moving between views.
 
     def show(self, name: str) -> None:
-        """Show a view with a tab, as it was left; once more shows it from the top of its trail."""
+        """Show a view with a tab, as it was left; if it is shown already, return to its top."""
         if name == self._root:
             del self.trail[1:]
             return
@@ -252,17 +266,17 @@ class Ui:
         self.show(names[(names.index(self._root) + step) % len(names)])
 
     def open(self) -> None:
-        """Show what is inside of the chosen row."""
+        """Open the selected row."""
         row = self.current.selected
         view = None if row is None else self.current.view.opened(row)
         if view is not None:
             self._push(view)
 
     def follow(self, link: Link) -> None:
-        """Show what a view leads to."""
+        """Open the view that a link leads to."""
         row = self.current.selected
         if row is None and link.needs_row:
-            self.show_message(f"{link.label}: there is no row to show it of", is_alarm=True)
+            self.show_message(f"{link.label}: select a row first", is_alarm=True)
         else:
             self._push(link.to(row if link.needs_row else None))
 
@@ -271,26 +285,26 @@ class Ui:
             self.trail.append(ViewState(view))
 
     def back(self) -> None:
-        """Take the filter away, or else leave a view for the one that it was opened out of."""
+        """Clear the filter; without one, return to the view below on the stack."""
         if self.current.filter:
             self.current.filter = ""
         elif len(self.trail) > 1:
             self.trail.pop()
 
-    # What has a command, too.
+    # Also commands.
 
     def pause(self) -> None:
-        """Keep what is seen, or go on."""
+        """Freeze the screen, or unfreeze it."""
         self.is_paused = not self.is_paused
 
     def use_mouse(self, on: bool) -> Effect:
-        """Have the terminal tell clicks, or no longer."""
+        """Turn mouse reports of the terminal on or off."""
         self.uses_mouse = on
-        self.show_message("the mouse chooses; the terminal marks text with shift" if on else "no mouse")
+        self.show_message("mouse on; hold shift to select text" if on else "mouse off")
         return UseMouse(on)
 
     def show_help(self) -> None:
-        """Show what the view is about and what the keys do."""
+        """Show the help of the current view."""
         self.mode, self.help_top = Mode.HELP, 0
 
     def _refresh(self, step: int) -> None:
@@ -300,13 +314,13 @@ class Ui:
         )
         at = max(0, min(at + step, len(REFRESH_SECONDS) - 1))
         self.refresh_seconds = REFRESH_SECONDS[at]
-        self.show_message(f"a look every {self.refresh_seconds:g} s")
+        self.show_message(f"refresh every {self.refresh_seconds:g} s")
 
     # Typing.
 
-    def _begin_typing(self, mode: Mode, text: str, remembered: Sequence[str]) -> None:
+    def _begin_typing(self, mode: Mode, text: str, history: Sequence[str]) -> None:
         self.mode = mode
-        self.editor = LineEditor(text, remembered)
+        self.editor = LineEditor(text, history)
 
     def _type(self, key: str, model: Model) -> Effect | None:
         if key == "esc":
@@ -333,7 +347,7 @@ class Ui:
         if self.mode is Mode.FILTER:
             self.current.filter = self._filter_before
         elif self.mode is Mode.ASK and self.prompt is not None:
-            self.show_message(f"{self.prompt.action.label}: not done")
+            self.show_message(f"{self.prompt.action.label}: cancelled")
         self.prompt, self.mode = None, Mode.BROWSE
 
     def _entered(self, model: Model) -> Effect | None:
@@ -354,17 +368,17 @@ class Ui:
     # Actions.
 
     def begin(self, action: Action, answers: Sequence[str], model: Model) -> Effect | None:
-        """Ask for what an action needs, and for a confirmation, then have it carried out.
+        """Start an action: ask for missing fields, then for confirmation, then run it.
 
         Args:
-            action: of the view that is shown.
-            answers: what was already said, field by field.
-            model: for what is refused by what it knows.
+            action: an action of the current view.
+            answers: values of the first fields, as typed in a command.
+            model: decides whether the action is available.
         """
         refused = action.refused(model)
         row = self.current.selected if action.needs_row else None
         if refused is None and action.needs_row and row is None:
-            refused = "there is no row to do it with"
+            refused = "select a row first"
         if refused is not None:
             self.show_message(f"{action.label}: {refused}", is_alarm=True)
             return None
@@ -379,14 +393,14 @@ class Ui:
         return self._ask_next()
 
     def _wrong(self, answer: str) -> str | None:
-        """What is wrong with the answer to the next field."""
+        """What is wrong with an answer to the next field; None if it is valid."""
         assert self.prompt is not None
         action, given = self.prompt.action, len(self.prompt.answers)
         if given >= len(action.fields):
-            return f"{action.name}: too many words; it takes {_fields(action)}"
+            return f"{action.name}: too many arguments; expected {_fields(action)}"
         field = action.fields[given]
         if not answer:
-            return None if field.is_optional else f"{field.label}: must not be empty"
+            return None if field.is_optional else f"{field.label}: required"
         wrong = field.check(answer)
         return None if wrong is None else f"{field.label}: {wrong}"
 
@@ -471,4 +485,4 @@ def _add_to_history(lines: list[str], text: str) -> None:
 
 
 def _fields(action: Action) -> str:
-    return " ".join(field.label.upper() for field in action.fields) or "no words"
+    return " ".join(field.label.upper() for field in action.fields) or "no arguments"

@@ -20,7 +20,7 @@ from .pace import Pace
 
 #: How many groups are asked about at once.
 GROUPS_PER_REQUEST: Final = 50
-#: How many groups of a list are taken before others have their turn on the loop.
+#: How many groups of a list are snapshot before others have their turn on the loop.
 GROUPS_PER_STEP: Final = 100
 #: The types that DescribeGroups and ConsumerGroupDescribe know.
 _DESCRIBED: Final = ("", "classic", "consumer")

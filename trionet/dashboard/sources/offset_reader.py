@@ -48,7 +48,7 @@ async def read_offsets(
 
     Args:
         calls: ask.
-        partitions: which; their leaders are taken for right. It must not change meanwhile.
+        partitions: which; their leaders are snapshot for right. It must not change meanwhile.
         timestamp: :data:`LATEST` or :data:`EARLIEST`.
         pace: rests between requests.
         take: called with each slice.
