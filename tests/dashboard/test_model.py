@@ -361,7 +361,7 @@ def test_a_broker_that_was_started_again_begins_anew() -> None:
         )
 
     assert "requests" not in model.figures
-    assert "requests" in model.figures.told()
+    assert "requests" in model.figures.reported()
     assert model.apis["Fetch"].rate is None
     assert () == model.apis["Fetch"].phases_ms
     assert model.processors[0].request_rate is None

@@ -1,4 +1,4 @@
-"""Numbers as people read them at a glance: never longer than eight characters."""
+"""Numbers formatted for reading at a glance, in at most eight characters."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import math
 from typing import Final
 
 _THOUSANDS: Final = ("", "k", "M", "G", "T", "P", "E")
-#: Below how many seconds two units are shown, the smaller one in seconds, how many of it make the
-#: larger one, and what they are called.
+#: Each row: below how many seconds it applies, the seconds of its smaller unit, how many of those
+#: make the larger unit, and the letters of both.
 _LONG: Final = (
     (3_600, 1, 60, "ms"),
     (86_400, 60, 60, "hm"),
@@ -17,7 +17,7 @@ _BYTES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 
 
 def count(value: float | None) -> str:
-    """Whole numbers up to 99,999 with commas, larger ones as 123k; ``-`` for None."""
+    """Format an integer: up to 99,999 with commas, larger as 123k; ``-`` for None."""
     if value is None or not math.isfinite(value):
         return "-"
     if abs(value) < 99_999.5:
@@ -26,19 +26,19 @@ def count(value: float | None) -> str:
 
 
 def rate(value: float | None) -> str:
-    """As :func:`count`; below 10 with a digit after the point."""
+    """Format as :func:`count`, with one decimal below 10."""
     if value is not None and 0 < abs(value) < 9.95:
         return f"{value:.1f}"
     return count(value)
 
 
 def per_second(value: float | None) -> str:
-    """As :func:`rate`, with what it is: ``12/s``; ``-`` for None."""
+    """Format as :func:`rate` with its unit: ``12/s``; ``-`` for None."""
     return "-" if value is None else f"{rate(value)}/s"
 
 
 def size(value: float | None) -> str:
-    """Bytes, in powers of 1,024: ``512 B``, ``1.5 MiB``."""
+    """Format bytes in powers of 1,024: ``512 B``, ``1.5 MiB``."""
     if value is None or not math.isfinite(value):
         return "-"
     return _scaled(value, 1024, _BYTES, " ")
@@ -46,7 +46,7 @@ def size(value: float | None) -> str:
 
 def _scaled(value: float, base: int, units: tuple[str, ...], space: str) -> str:
     scaled, index = float(value), 0
-    # 999.5 would be shown as 1000.
+    # 999.5 would be rounded to 1000.
     while abs(scaled) >= base - 0.5 and index < len(units) - 1:
         scaled /= base
         index += 1
@@ -76,7 +76,7 @@ def duration(seconds: float | None) -> str:
 
 
 def percent(fraction: float | None) -> str:
-    """A share of 1: ``0.4 %``, ``37 %``."""
+    """Format a fraction of 1: ``0.4 %``, ``37 %``."""
     if fraction is None or not math.isfinite(fraction):
         return "-"
     value = fraction * 100

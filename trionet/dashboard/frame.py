@@ -9,7 +9,7 @@ from .view import Line
 
 @attrs.frozen
 class Frame:
-    """A screen full of text.
+    """The lines of a whole screen.
 
     Attributes:
         width: of every line, in cells.

@@ -247,7 +247,7 @@ class _TextLines:
         self._names: Sequence[str] = ()
 
     def write(self, now: datetime, model: Model) -> None:
-        told = model.figures.told()
+        told = model.figures.reported()
         names = [name for name in ROLLING if name in told]
         if names != self._names or self._written % HEADINGS_EVERY == 0:
             self._names = names

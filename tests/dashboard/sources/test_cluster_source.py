@@ -213,7 +213,7 @@ async def test_a_cluster_that_is_gone_is_an_alarm_and_comes_back() -> None:
             await broker.stop(1)
             model = await watched.until(lambda model: "topics" in model.alarms)
             assert "topics" in model.failing
-            assert "topics" in model.figures.told()
+            assert "topics" in model.figures.reported()
             assert "topics" not in model.figures
             await broker.start(1)
             model = await watched.until(lambda model: not model.alarms)

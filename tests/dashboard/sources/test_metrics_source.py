@@ -155,7 +155,7 @@ async def test_of_a_broker_that_is_gone_only_what_it_had_counted_is_told() -> No
             requests = model.apis["CreateTopics"].requests
         await watched.until(lambda model: model.alarms)
 
-        assert "requests" in known <= set(model.figures.told())
+        assert "requests" in known <= set(model.figures.reported())
         assert [] == list(model.figures)
         assert [url] == list(model.failing)
         assert None is model.about.uptime_seconds

@@ -65,7 +65,7 @@ class OverviewView(View):
         yield from _apis(model, pen)
 
     def is_waiting(self, model: Model) -> bool:
-        return not model.figures.told() and not model.apis
+        return not model.figures.reported() and not model.apis
 
 
 def _left(model: Model, pen: Pen) -> Iterator[Line]:
