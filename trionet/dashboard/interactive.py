@@ -1,4 +1,4 @@
-"""Whether there is a terminal; also where there can be none."""
+"""Whether a terminal is available; importable on platforms without terminals, too."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from importlib.util import find_spec
 
 
 def is_interactive() -> bool:
-    """Whether there is a terminal that a dashboard can be drawn on, with somebody in front of it.
+    """Whether standard input and output are a terminal that a dashboard can be drawn on.
 
-    What FORCE_COLOR says does not matter: a pipe is no terminal. Nor is what Windows has.
+    FORCE_COLOR does not matter: a pipe is not a terminal. Nor is a console of Windows.
     """
     if os.environ.get("TERM", "") in {"", "dumb"} or find_spec("termios") is None:
         return False

@@ -1,4 +1,4 @@
-"""What the dashboard is started with."""
+"""The settings of a run of the dashboard."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ from typing import Final
 
 import attrs
 
-#: How often a source may look, in seconds; ``+`` and ``-`` go through these.
+#: The refresh intervals in seconds that ``+`` and ``-`` step through; also the allowed range.
 REFRESH_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
 @attrs.frozen
 class DashboardSettings:
-    """How the dashboard looks and what it shows first.
+    """How the dashboard looks, and what it shows first.
 
     Attributes:
-        view: the name of the view that is shown first.
-        refresh_seconds: how often the source looks at first.
-        color: whether there are colours; None asks NO_COLOR.
-        ascii: whether nothing but ASCII is shown; None asks the locale.
-        mouse: whether the terminal tells clicks from the start.
+        view: the name of the first view.
+        refresh_seconds: the initial refresh interval.
+        color: whether to use colours; None depends on NO_COLOR.
+        ascii: whether to show only ASCII; None depends on the locale.
+        mouse: whether mouse reports are on at first.
     """
 
     view: str = "overview"

@@ -1,4 +1,4 @@
-"""Texts as lines that are no wider than the screen; pure."""
+"""Text wrapped to the width of the screen; pure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from .cells import UNICODE, Glyphs, sanitized
 
 
 def wrapped(text: str, width: int, glyphs: Glyphs = UNICODE) -> list[str]:
-    """The text made sanitized, broken at blanks where possible; its own line ends stay.
+    """The text sanitized and wrapped at blanks where possible; its own line breaks are kept.
 
     Args:
         text: of any origin.
         width: in cells.
-        glyphs: which characters there are.
+        glyphs: the characters to draw with.
     """
     lines: list[str] = []
     for line in text.expandtabs().splitlines() or [""]:

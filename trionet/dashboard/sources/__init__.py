@@ -1,4 +1,4 @@
-"""Where the dashboard's knowledge comes from: a broker in this process, its pages, its cluster."""
+"""Where the dashboard's data comes from: a broker in this process, metrics listeners, a cluster."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ import trio
 from ..actions import Actions
 from ..model import Model
 
-#: How often a source looks, in seconds, unless it is told otherwise.
+#: How often a source reads by default, in seconds.
 INTERVAL_SECONDS: Final = 1.0
-#: The shortest and the longest interval that can be asked for.
+#: The shortest and the longest interval.
 INTERVAL_SECONDS_MIN: Final = 0.2
 INTERVAL_SECONDS_MAX: Final = 60.0
 
 
 class Source(Protocol):
-    """What feeds a model.
+    """Updates a model until cancelled.
 
     Attributes:
-        name: whom it is about, such as ``PLAINTEXT://127.0.0.1:9092``.
-        interval_seconds: how often it looks; may be changed at any time.
-        actions: what can be done there.
+        name: what it reads, such as ``PLAINTEXT://127.0.0.1:9092``.
+        interval_seconds: how often it reads; may be changed at any time.
+        actions: the operations that are possible there.
     """
 
     name: str
@@ -37,24 +37,24 @@ class Source(Protocol):
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Feed the model until cancelled.
+        """Update the model until cancelled.
 
-        Reports ``started`` when the first of it is there, or is known to be refused. What fails
-        later is told in the model, and tried again.
+        Reports ``started`` after the first read, successful or not. Later failures are recorded in
+        the model, and the read is repeated.
 
         Args:
-            model: to be fed.
+            model: the model to update.
             changed: called after each change of the model.
             task_status: of :meth:`trio.Nursery.start`.
         """
         ...
 
     def focus(self, section: str | None, key: object = None) -> None:
-        """Say what is looked at: what costs much is read only then.
+        """Select what is shown: expensive data is read only while it is.
 
         Args:
-            section: a list of the model, by the name of its attribute; ``group`` for the members
+            section: a section of the model, by the name of its attribute; ``group`` for the members
                 and the lag of one group; None if the overview is enough.
-            key: which topic, group or partition.
+            key: the topic, group or partition.
         """
         ...

@@ -1,4 +1,4 @@
-"""A broker in this process tells of itself, without HTTP."""
+"""Reads the metrics of a broker in this process, without HTTP."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import trio
 from ...broker.broker_metrics import BrokerMetrics
 from ..readings import BrokerSnapshot, from_snapshot
 
-#: So many rows are made before others have their turn on the loop: about a millisecond.
+#: How many rows are read before other tasks run: about a millisecond.
 ROWS_PER_STEP: Final = 100
 
 
 class InProcessReader:
-    """Tells what ``/snapshot`` would; see :class:`.network_source.SnapshotReader`.
+    """Reads what ``/snapshot`` would contain (:class:`.SnapshotReader`).
 
     Args:
         metrics: of the broker (:meth:`trionet.Broker.watch`).
@@ -41,6 +41,6 @@ class InProcessReader:
             before = page.rows[-1]["number"]  # type: ignore[assignment] # it is one
 
     async def close_connection(self, id: str) -> bool:
-        """Close a connection; whether it was there."""
+        """Close a connection. Returns whether it existed."""
         await trio.lowlevel.checkpoint()
         return self._metrics.close_connection(id)

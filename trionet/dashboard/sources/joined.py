@@ -1,4 +1,4 @@
-"""Several sources as one: each tells a part of the model."""
+"""Several sources as one; each updates a part of the model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from . import INTERVAL_SECONDS, INTERVAL_SECONDS_MAX, INTERVAL_SECONDS_MIN
 
 
 class Part(Protocol):
-    """A source of a part; see :class:`.Source` for what the parts of it mean."""
+    """A source of a part of the model; the members are those of :class:`.Source`."""
 
     interval_seconds: float
 
@@ -30,13 +30,13 @@ class Part(Protocol):
 
 
 class JoinedSource:
-    """A source of parts (:class:`.Source`).
+    """A :class:`.Source` made of parts.
 
     Args:
-        name: whom they are about.
-        parts: what feeds the model.
-        actions: what can be done there.
-        prepare: told the model before anything feeds it, such as what no part can tell.
+        name: what they read.
+        parts: the sources of parts.
+        actions: the operations that are possible there.
+        prepare: called with the model first, to record what no part can read.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class JoinedSource:
 
     @property
     def interval_seconds(self) -> float:
-        """How often the parts look; what is not allowed becomes the nearest that is."""
+        """How often the parts read; set values are limited to the allowed range."""
         return self._interval_seconds
 
     @interval_seconds.setter
@@ -65,7 +65,7 @@ class JoinedSource:
             part.interval_seconds = seconds
 
     def focus(self, section: str | None, key: object = None) -> None:
-        """See :class:`.Source`."""
+        """See :meth:`.Source.focus`."""
         for part in self._parts:
             part.focus(section, key)
 
@@ -76,7 +76,7 @@ class JoinedSource:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Feed the model until cancelled; see :class:`.Source`."""
+        """Update the model until cancelled; see :class:`.Source`."""
         model.about = attrs.evolve(model.about, source=self.name)
         self._prepare(model)
         async with trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""A broker's metrics listener tells of it: ``/snapshot`` over HTTP or HTTPS."""
+"""Reads a broker's metrics listener: ``/snapshot`` over HTTP or HTTPS."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ...errors import TrionetError
 from ..readings import BrokerSnapshot, from_json
 from .http_client import HttpClient
 
-#: Rows of a page, as many as a listener gives.
+#: Rows per page, the most that a listener returns.
 ROWS_PER_PAGE: Final = 500
-#: The version of ``/snapshot`` that is understood here.
+#: The supported version of ``/snapshot``.
 VERSION: Final = 1
 
 
 class MetricsPagesError(TrionetError):
-    """A metrics listener said something else than what was asked for."""
+    """A metrics listener rejected a request, or returned something unexpected."""
 
 
 class MetricsListenerReader:
-    """Tells what ``/snapshot`` says; see :class:`.network_source.SnapshotReader`.
+    """Reads ``/snapshot`` (:class:`.SnapshotReader`).
 
     Args:
         client: connects to the listener.
@@ -34,25 +34,25 @@ class MetricsListenerReader:
     async def take(self) -> BrokerSnapshot:
         page = await self._page("/snapshot?limit=1")
         if not isinstance(page.get("now"), int | float):
-            raise MetricsPagesError("its snapshot does not tell of which moment it is")
+            raise MetricsPagesError("the snapshot has no time (now)")
         return from_json(page)
 
     async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
         rows: list[Mapping[str, Any]] = []
         path = f"/snapshot/{section}?limit={ROWS_PER_PAGE}"
-        following = ""
+        before = ""
         while True:
-            page = await self._page(path + following)
+            page = await self._page(path + before)
             rows += page["rows"]
             if page["next"] is None:
                 return rows, page["total"]
-            following = f"&before={page['next']}"
+            before = f"&before={page['next']}"
 
     async def close_connection(self, id: str) -> bool:
-        """Close a connection; whether it was there.
+        """Close a connection. Returns whether it existed.
 
         Raises:
-            MetricsPagesError: the listener has no token, or not ours.
+            MetricsPagesError: the listener has no token, or another one.
             OSError: it could not be reached.
         """
         status, body = await self._client.request(
@@ -71,7 +71,7 @@ class MetricsListenerReader:
         except ValueError:
             found = None
         if not isinstance(found, dict) or found.get("version") != VERSION:
-            raise MetricsPagesError("this is no metrics listener of a trionet broker")
+            raise MetricsPagesError("not a metrics listener of a trionet broker")
         return found
 
     def _check(self, status: int, body: bytes) -> None:
@@ -79,5 +79,5 @@ class MetricsListenerReader:
             return
         why = body.decode("utf-8", "replace").strip()[:200]
         if status == 401:
-            why = "it wants its token (metrics.listener.token)"
-        raise MetricsPagesError(f"status {status}: {why}")
+            why = "a token is required (metrics.listener.token)"
+        raise MetricsPagesError(f"HTTP status {status}: {why}")

@@ -1,4 +1,4 @@
-"""The list of all topics and partitions, in slices, from brokers of any age."""
+"""Lists all topics and partitions in slices, from brokers of any version."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from ...protocol.messages.metadata import (
 from ...protocol.uuids import uuid_text
 from ..rows import PartitionRow
 
-#: Partitions of an answer: a few milliseconds of decoding.
+#: Partitions per response: a few milliseconds of decoding.
 PARTITIONS_PER_RESPONSE: Final = 250
-#: Topics that are asked for at once where there is no such limit.
+#: Topics per request where partitions cannot be limited.
 TOPICS_PER_REQUEST: Final = 50
 
 
 @attrs.frozen
 class ListedTopic:
-    """A topic, or the part of its partitions that a slice has."""
+    """A topic, or those of its partitions that are in a slice."""
 
     name: str
     id: str
@@ -45,14 +45,14 @@ class ListedTopic:
 
 
 Take = Callable[[Iterable[ListedTopic]], Awaitable[None]]
-"""Called with each slice; the next is asked for when it returns."""
+"""Called with each slice; the next is requested when it returns."""
 
 
 async def list_topics(calls: Calls, take: Take) -> None:
-    """Hand over all topics, slice by slice, in the order of their names.
+    """List all topics slice by slice, in the order of their names.
 
     Args:
-        calls: ask.
+        calls: sends the requests.
         take: called with each slice.
 
     Raises:
@@ -65,12 +65,12 @@ async def list_topics(calls: Calls, take: Take) -> None:
 
 
 async def _with_cursor(calls: Calls, take: Take) -> None:
-    """With KIP-966, of Kafka 3.7 and newer."""
+    """List with DescribeTopicPartitions (KIP-966), of Kafka 3.7 and newer."""
     request = RequestCalls(calls).request
     cursor: RequestCursor | None = None
     await trio.lowlevel.checkpoint()
     while True:
-        answer: DescribeTopicPartitionsResponse = await request(
+        response: DescribeTopicPartitionsResponse = await request(
             DescribeTopicPartitionsRequest(
                 topics=[], response_partition_limit=PARTITIONS_PER_RESPONSE, cursor=cursor
             )
@@ -82,27 +82,27 @@ async def _with_cursor(calls: Calls, take: Take) -> None:
                 topic.is_internal,
                 [_row(topic.name or "", each) for each in topic.partitions],
             )
-            for topic in answer.topics
+            for topic in response.topics
             if not topic.error_code
         )
-        following = answer.next_cursor
-        if following is None:
+        if response.next_cursor is None:
             return
         cursor = RequestCursor(
-            topic_name=following.topic_name, partition_index=following.partition_index
+            topic_name=response.next_cursor.topic_name,
+            partition_index=response.next_cursor.partition_index,
         )
 
 
 async def _by_names(calls: Calls, take: Take) -> None:
-    # Imported only here: it knows how topics are made, too, and few brokers are so old.
+    # Imported here, since few brokers are that old.
     from ...client.admin.topics import TopicCalls
 
     request = RequestCalls(calls).request
     names = sorted(await TopicCalls(calls).list_topics(internal=True))
     for first in range(0, len(names), TOPICS_PER_REQUEST):
-        wanted = [MetadataRequestTopic(name=name) for name in names[first:][:TOPICS_PER_REQUEST]]
-        answer: MetadataResponse = await request(
-            MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+        part = [MetadataRequestTopic(name=name) for name in names[first:][:TOPICS_PER_REQUEST]]
+        response: MetadataResponse = await request(
+            MetadataRequest(topics=part, allow_auto_topic_creation=False)
         )
         await take(
             ListedTopic(
@@ -111,7 +111,7 @@ async def _by_names(calls: Calls, take: Take) -> None:
                 topic.is_internal,
                 [_row(topic.name or "", each) for each in topic.partitions],
             )
-            for topic in answer.topics
+            for topic in response.topics
             if not topic.error_code
         )
 

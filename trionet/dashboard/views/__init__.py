@@ -1,6 +1,6 @@
-"""The views, one a file, in the order of their tabs. A new one needs a line here and nothing else.
+"""All views, in the order of their tabs, one module each. A new one needs only a line here.
 
-What a view is: :mod:`trionet.dashboard.view`.
+See :mod:`trionet.dashboard.view` for how to write a view.
 """
 
 from __future__ import annotations
@@ -40,5 +40,5 @@ VIEWS: Final[tuple[type[View], ...]] = (
 
 
 def all_views() -> list[View]:
-    """A new instance of each."""
+    """Create all views."""
     return [view() for view in VIEWS]

@@ -1,4 +1,4 @@
-"""Requests by API: how many, how fast, and in which of Kafka's phases their time goes."""
+"""Requests by API: how many, how fast, and in which of Kafka's phases they spend their time."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from ..model import Model
     from ..rows import ApiRow
 
-#: The six phases that make up the seventh, the total.
+#: The six phases that add up to the seventh, the total.
 PHASE_NAMES: Final = ("queue", "local", "remote", "throttle", "response queue", "send")
-#: How high the histogram of latencies is, in lines.
+#: The height of the latency histogram, in lines.
 HISTOGRAM_LINES: Final = 8
-#: How wide the narrowest buckets are, as a difference of logarithms: a sixteenth more.
+#: The width of the narrowest buckets in units of log2: a sixteenth more.
 _SPAN: Final = math.log2(17 / 16)
 
 
@@ -82,16 +82,16 @@ API_COLUMNS: Final[tuple[Column[ApiRow], ...]] = (
 
 
 class ApisView(View):
-    """See the module."""
+    """A table of all APIs, by request rate."""
 
     name = "apis"
     key = "3"
     title = "APIs"
     help = (
-        "Rates are of the last look; times, sizes and phases of the requests that were finished in "
-        "the last ten seconds. The bar shares the mean time of a request among Kafka's phases: "
-        "waiting for a handler, being handled, waiting for others or for data (remote), being "
-        "throttled, waiting for the processor, being written. Enter shows one API's latencies."
+        "Rates are since the last read; times, sizes and phases are those of the last ten seconds. "
+        "The bar divides the mean time of a request into Kafka's phases: in the request queue, in "
+        "the handler (local), waiting for other brokers or data (remote), throttled, in the "
+        "response queue, being sent. Enter shows the latencies of one API."
     )
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
@@ -119,12 +119,11 @@ class ApiView(View):
 
     name = "api"
     help = (
-        "The mean time of each phase, and how the total times of the last ten seconds spread: each "
-        "column is a span of time, from the shortest at the left to the longest at the right, each "
-        "twice as wide as one some columns before it; the height says how many requests took that "
-        "long. Below is how that went on: each column is a look, the newest at the right, each "
-        "line the requests that took no longer than it says, and longer than the line below; the "
-        "denser, the more of that look's requests."
+        "The mean time of each phase, and the distribution of total times over the last ten "
+        "seconds: the axis is logarithmic, from the shortest at the left to the longest at the "
+        "right, and the height is the number of requests. The chart below has one column per read, "
+        "the newest at the right; each line counts the requests that took no longer than its label "
+        "and longer than that of the line below, and is denser the more there were."
     )
 
     def __init__(self, api: str) -> None:
@@ -134,13 +133,13 @@ class ApiView(View):
     def lines(self, model: Model, pen: Pen) -> Iterable[Line]:
         row = model.apis.get(self._api)
         if row is None:
-            yield [pen.text(f" There were no requests of {self._api}.", palette.NOTE)]
+            yield [pen.text(f" No {self._api} requests were received.", palette.NOTE)]
             return
         yield chart_line(
             "requests", row.history.values(pen.width), amounts.per_second(row.rate), pen
         )
         yield [
-            pen.text(f" {row.requests:,} since the start, {row.errors:,} with errors; mean size "),
+            pen.text(f" {row.requests:,} since start, {row.errors:,} with errors; mean size "),
             pen.text(amounts.size(row.mean_bytes)),
         ]
         yield []
@@ -150,13 +149,13 @@ class ApiView(View):
         yield pen.rule("Total time of the last 10 seconds")
         yield from histogram(row.buckets, pen)
         yield []
-        yield pen.rule("Total time, look by look")
+        yield pen.rule("Total time by read")
         yield from heat_lines(row.spreads, pen)
 
 
 def _phases(row: ApiRow, pen: Pen) -> Iterator[Line]:
     if not row.phases_ms:
-        yield [Segment(" no request was finished", palette.DIM)]
+        yield [Segment(" no requests", palette.DIM)]
         return
     total = row.phases_ms[-1]
     width = max(0, pen.width - 40)
@@ -174,14 +173,14 @@ def _phases(row: ApiRow, pen: Pen) -> Iterator[Line]:
 
 
 def histogram(buckets: Sequence[tuple[float, int]], pen: Pen) -> Iterator[Line]:
-    """Upright bars over a logarithmic axis of time.
+    """Vertical bars over a logarithmic time axis.
 
     Args:
-        buckets: the longest time of each in ms, ascending, and how many requests it has.
+        buckets: upper bounds in ms, ascending, and how many requests each bucket has.
         pen: how to draw.
     """
     if not buckets:
-        yield [Segment(" no request was finished", palette.DIM)]
+        yield [Segment(" no requests", palette.DIM)]
         return
     width = max(10, pen.width - 12)
     low, high = _exponent(buckets[0][0]), _exponent(buckets[-1][0])
@@ -199,7 +198,7 @@ def _exponent(ms: float) -> float:
 
 
 def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterator[Line]:
-    """How latencies changed: time from the left to the right, longer ones further up.
+    """The distribution of latencies over time: reads from left to right, longer times on top.
 
     Args:
         spreads: see :attr:`.ApiRow.spreads`.
@@ -209,7 +208,7 @@ def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterato
     shown = [each or {} for each in spreads][-width:]
     exponents = {exponent for each in shown for exponent in each}
     if not exponents:
-        yield [Segment(" no request was finished", palette.DIM)]
+        yield [Segment(" no requests", palette.DIM)]
         return
     finished = [sum(each.values()) for each in shown]
     for exponent in range(max(exponents), min(exponents) - 1, -1):
@@ -223,7 +222,7 @@ def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterato
 
 
 def _axis(labels: Sequence[str], width: int) -> str:
-    """Labels at the left, in the middle and at the right; only the middle one if all are equal."""
+    """Labels at the left, in the middle and at the right; only one if all are the same."""
     left, middle, right = labels
     if left == right:
         return f"{middle:^{width}}"
@@ -234,12 +233,12 @@ def _axis(labels: Sequence[str], width: int) -> str:
 def _columns(
     buckets: Sequence[tuple[float, int]], low: float, high: float, width: int
 ) -> list[float]:
-    """What each column of a histogram shows: the bucket that spans it, or the sum of its buckets.
+    """The value of each column: that of the bucket that spans it, or the sum of its buckets.
 
     Args:
         buckets: as for :func:`histogram`.
-        low: the logarithm of the first.
-        high: and of the last.
+        low: the logarithm of the first bucket.
+        high: the logarithm of the last bucket.
         width: how many columns.
     """
     summed, spanned = [0.0] * width, [0.0] * width

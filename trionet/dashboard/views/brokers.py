@@ -31,14 +31,14 @@ BROKER_COLUMNS: Final[tuple[Column[BrokerRow], ...]] = (
 
 
 class BrokersView(View):
-    """See the module."""
+    """A table of the brokers with what they lead and store."""
 
     name = "brokers"
     key = "b"
     title = "Brokers"
     help = (
-        "The brokers that the cluster knows, how many partitions each leads, and how much is in "
-        "those of which the size was read. Enter shows the settings of a broker."
+        "The brokers of the cluster, how many partitions each leads, and the size of those whose "
+        "size was read. Enter shows the configs of a broker."
     )
     section: ClassVar[str | None] = "brokers"
 

@@ -1,4 +1,4 @@
-"""Why connections ended, and which did last."""
+"""Why connections were closed, and which were last."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..model import Model
     from ..rows import ClosedRow
 
-#: The words of a reason, and its numbers, in cells.
+#: The widths of a reason and of its numbers, in cells.
 _REASON_CELLS: Final = 24
 _NUMBER_CELLS: Final = 9
 
@@ -37,7 +37,7 @@ CLOSED_COLUMNS: Final[tuple[Column[ClosedRow], ...]] = (
         "age_seconds",
         "LIVED",
         7,
-        lambda row: row.age_seconds,
+        "LASTED",
         amounts.duration,
         right=True,
         priority=2,
@@ -61,15 +61,15 @@ CLOSED_COLUMNS: Final[tuple[Column[ClosedRow], ...]] = (
 
 
 class CloseReasonsView(View):
-    """See the module."""
+    """Counts by close reason, above a table of recently closed connections."""
 
     name = "closes"
     key = "8"
     title = "Close reasons"
     help = (
-        "Every connection ends for one reason. On top is how many did for each since the broker "
-        "started; below are the last ones, the newest first, of which the broker remembers 1,000. "
-        "Those that had connected and reset before anything was known of them are counted only."
+        "Every connection is closed for exactly one reason. The chart counts them since the broker "
+        "started; the table has the last ones, the newest first (the broker keeps 1,000). "
+        "Connections that were reset before the broker accepted them are only counted."
     )
     section: ClassVar[str | None] = "closed"
 

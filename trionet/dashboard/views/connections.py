@@ -1,4 +1,4 @@
-"""Open connections: who, since when, what they are doing, and what they wait for."""
+"""Open connections: their clients, their age, and what they are doing or waiting for."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _software(row: ConnectionRow) -> str | None:
 
 
 def _peer(row: ConnectionRow) -> str:
-    # An older broker tells no peer; the id has it in its middle.
+    # Older brokers do not report the peer; the id contains it.
     return row.peer or row.id
 
 
@@ -95,16 +95,16 @@ CLOSE: Final = Action(
 
 
 class ConnectionsView(View):
-    """See the module."""
+    """A table of the open connections."""
 
     name = "connections"
     key = "2"
     title = "Connections"
     help = (
-        "Each open connection of the broker. The phase says where its request is; a connection "
-        "has one request out at a time and is not read meanwhile (muted), frames that came with it "
-        "are staged (STG). Idle is how long nothing was read or written. Enter shows one of them "
-        "with all that is known."
+        "The open connections of the broker. PHASE is where the current request is; a connection "
+        "has one request in flight at a time and is muted meanwhile, and frames that arrived with "
+        "it are staged (STG). IDLE is the time since the last read or write. Enter shows the "
+        "details of a connection."
     )
     section: ClassVar[str | None] = "connections"
     actions: Sequence[Action] = (CLOSE,)
@@ -120,11 +120,11 @@ class ConnectionView(View):
     """One connection.
 
     Args:
-        row: as it was when it was opened.
+        row: the connection when it was opened on the screen.
     """
 
     name = "connection"
-    help = "All that is known of one connection, and why it was closed if it was."
+    help = "The details of one connection, and why it was closed if it was."
     section: ClassVar[str | None] = "connections"
 
     def __init__(self, row: ConnectionRow) -> None:
@@ -141,7 +141,7 @@ class ConnectionView(View):
     def _ended(self, model: Model, pen: Pen) -> Iterator[Line]:
         closed = next((each for each in model.closed.values() if each.id == self._row.id), None)
         why = "" if closed is None else f": {closed.reason_text} {closed.detail}".rstrip()
-        yield [pen.text(f" It has ended{why}. This is how it was last:", palette.NOTE)]
+        yield [pen.text(f" Closed{why}. The last known details:", palette.NOTE)]
         yield []
 
 

@@ -15,7 +15,7 @@ SESSION_COLUMNS: Final[tuple[Column[FetchSessionRow], ...]] = (
     Column("id", "SESSION", 12, lambda row: row.id, right=True),
     Column("epoch", "EPOCH", 10, lambda row: row.epoch, "{:,}".format, right=True),
     Column("partitions", "PARTITIONS", 10, lambda row: row.partitions, amounts.count, right=True),
-    Column("idle_seconds", "UNUSED", 8, lambda row: row.idle_seconds, amounts.duration, right=True),
+    Column("idle_seconds", "IDLE", 8, lambda row: row.idle_seconds, amounts.duration, right=True),
     Column(
         "uses_topic_ids",
         "NAMED BY",
@@ -28,14 +28,14 @@ SESSION_COLUMNS: Final[tuple[Column[FetchSessionRow], ...]] = (
 
 
 class FetchSessionsView(View):
-    """See the module."""
+    """A table of the fetch sessions in the broker's cache."""
 
     name = "sessions"
     key = "e"
     title = "Fetch sessions"
     help = (
-        "What the broker remembers of consumers, so that a Fetch tells only what has changed. The "
-        "epoch counts the fetches of a session."
+        "The fetch sessions that the broker caches, so that a Fetch only has to name what changed. "
+        "EPOCH counts the fetches of a session."
     )
     section: ClassVar[str | None] = "fetch_sessions"
 

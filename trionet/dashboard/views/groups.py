@@ -88,7 +88,7 @@ RESET: Final = Action(
         Field("topic (empty: all)", is_optional=True),
     ),
     question=lambda row, answers: (
-        f"Have {row.id} go on from {answers[0]} in {answers[1] or 'all its topics'}?"
+        f"Reset {row.id} to {answers[0]} in {answers[1] or 'all its topics'}?"
     ),
 )
 DELETE: Final = Action(
@@ -101,16 +101,16 @@ DELETE: Final = Action(
 
 
 class GroupsView(View):
-    """See the module."""
+    """A table of all groups."""
 
     name = "groups"
     key = "6"
     title = "Groups"
     help = (
-        "All groups of the cluster. LAG is how many offsets there are from what a group has "
-        "committed to the ends of the partitions. GEN counts the rebalances: of classic groups "
-        "only a trionet broker tells it, by its metrics; of others it is the group's epoch. Only a "
-        "group without members can be reset or deleted. Enter shows members and partitions."
+        "All groups of the cluster. LAG is the number of offsets between a group's committed "
+        "offsets and the ends of the partitions. GEN counts rebalances: for classic groups only a "
+        "trionet broker's metrics have it; for others it is the group's epoch. Only groups without "
+        "members can be reset or deleted. Enter shows members and partitions."
     )
     section: ClassVar[str | None] = "groups"
     actions: Sequence[Action] = (RESET, DELETE)
@@ -135,7 +135,7 @@ LAG_COLUMNS: Final[tuple[Column[LagRow], ...]] = (
 
 
 class GroupView(View):
-    """The partitions of a group: how far it is, and who reads them.
+    """The partitions of a group: committed offsets, lag and members.
 
     Args:
         group: its name.
@@ -143,8 +143,8 @@ class GroupView(View):
 
     name = "group"
     help = (
-        "What a group has committed of each partition, and which member reads it. LAG is unknown "
-        "where nothing is committed. v shows the members."
+        "The committed offset of each partition, and the member that it is assigned to. LAG is "
+        "unknown without a committed offset. v shows the members."
     )
     section: ClassVar[str | None] = "group"
 
@@ -161,8 +161,8 @@ class GroupView(View):
     def table(self, model: Model) -> Table[LagRow]:
         row = model.groups.get(self.title)
         lags = None if row is None else row.lags
-        told = _of_group(model, row, lags)
-        return Table(LAG_COLUMNS, key=lambda row: (row.topic, row.partition), **told)
+        section_rows = _of_group(model, row, lags)
+        return Table(LAG_COLUMNS, key=lambda row: (row.topic, row.partition), **section_rows)
 
 
 class MembersView(View):
@@ -174,9 +174,9 @@ class MembersView(View):
 
     name = "members"
     help = (
-        "Who is in the group. PHASE is what the group waits for from a member, or a member from "
-        "the group, and EXPIRES when it is dropped unless it is heard of: only a trionet broker "
-        "tells, by its metrics."
+        "The members of the group. PHASE is what the group is waiting for from a member, or a "
+        "member from the group; EXPIRES is when a member is removed unless it sends a heartbeat. "
+        "Both come from a trionet broker's metrics."
     )
     section: ClassVar[str | None] = "group"
 
@@ -197,20 +197,20 @@ class MembersView(View):
 
 
 def _of_group(model: Model, row: GroupRow | None, rows: Sequence[R] | None) -> TableRows[R]:
-    """What a group has, or why that is not known."""
-    told = rows_of(model.groups)
-    missing = told["missing"]
+    """Rows of a group, or why they are missing."""
+    section_rows = rows_of(model.groups)
+    missing = section_rows["missing"]
     if row is None:
-        missing = missing or "the group is gone"
+        missing = missing or "the group does not exist any more"
     elif rows is None:
         missing = missing or row.failure or UNREAD
     return {
         "rows": rows or (),
         "missing": missing,
         "total": None,
-        "version": told["version"],
+        "version": section_rows["version"],
         "as_of": None if row is None else row.read_at,
-        "is_failing": told["is_failing"],
+        "is_failing": section_rows["is_failing"],
     }
 
 
@@ -251,7 +251,7 @@ MEMBER_COLUMNS: Final[tuple[Column[MemberRow], ...]] = (
 
 
 def group_lines(row: GroupRow, pen: Pen) -> Iterable[Line]:
-    """A group in a line."""
+    """The state of a group in one line."""
     parts = [row.state, f"{amounts.count(row.members)} members", f"lag {amounts.count(row.lag)}"]
     if row.generation is not None:
         parts.append(f"generation {row.generation}")

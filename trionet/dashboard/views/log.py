@@ -30,7 +30,7 @@ def _style(row: LogRow) -> Style | None:
 
 
 def _time(seconds: float) -> str:
-    """The time of day here, where the one who watches is."""
+    """The time of day in the local time zone of the dashboard."""
     return datetime.fromtimestamp(seconds).astimezone().strftime("%H:%M:%S.%f")[:12]
 
 
@@ -43,20 +43,20 @@ LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
     Column("time", "TIME", 12, lambda row: row.time, _time),
     Column("level", "LEVEL", 8, lambda row: row.level, priority=1, style=_style),
     Column("logger", "LOGGER", 22, lambda row: row.logger, priority=2),
-    Column("text", "LINE", 20, lambda row: row.text, _first_line, grow=1, style=_style),
+    Column("text", "MESSAGE", 20, lambda row: row.text, _first_line, grow=1, style=_style),
     Column("number", "NUMBER", 0, lambda row: row.number),
 )
 
 
 class LogView(View):
-    """See the module."""
+    """A table of log lines."""
 
     name = "log"
     key = "0"
     title = "Log"
     help = (
-        "The last lines that the broker has logged, the newest first; the broker remembers 1,000. "
-        "Times are those of this machine's zone. Enter shows a line in full."
+        "The last lines of the broker's log, the newest first (the broker keeps 1,000). Times are "
+        "in this machine's time zone. Enter shows a line in full."
     )
     section: ClassVar[str | None] = "log"
 
@@ -75,13 +75,13 @@ class LogLineView(View):
     """
 
     name = "line"
-    help = "A line of the log in full, its traceback included."
+    help = "A log line in full, with its traceback."
 
     def __init__(self, row: LogRow) -> None:
         self.title = f"line {row.number}"
         self._row = row
 
-    def lines(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - it does not change
+    def lines(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - never changes
         row = self._row
         moment = datetime.fromtimestamp(row.time).astimezone().isoformat(" ", "milliseconds")
         yield [

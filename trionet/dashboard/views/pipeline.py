@@ -1,4 +1,4 @@
-"""What the telemetry pipeline on Spark has found out: minutes, who talks most, what is unusual."""
+"""Results of the telemetry pipeline on Spark: minutes, top talkers and anomalies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _time(window: str) -> str:
-    """The time of day, UTC as in the results."""
+    """The time of day in UTC, as in the results."""
     return window[11:16]
 
 
@@ -111,15 +111,15 @@ ANOMALY_COLUMNS: Final[tuple[Column[AnomalyRow], ...]] = (
 
 
 class PipelineView(View):
-    """See the module."""
+    """A table of minutes."""
 
     name = "pipeline"
     key = "9"
     title = "Spark pipeline"
     help = (
-        "The minutes that `trionet pipeline run` has told of, the newest first; a minute is told "
-        "when it is over for good, a minute and more after the fact. Times are UTC. Enter shows "
-        "the APIs and clients of a minute, o who asked for most, a what was unusual."
+        "The minutes that `trionet pipeline run` wrote, the newest first; a minute is written "
+        "once it is complete, a minute or more later. Times are UTC. Enter shows the APIs and "
+        "clients of a minute, o the top talkers, a the anomalies."
     )
     section: ClassVar[str | None] = "pipeline"
     links: Sequence[Link] = (
@@ -133,7 +133,7 @@ class PipelineView(View):
             text = f" {model.pipeline.topic}: {len(model.pipeline.minutes)} minutes"
             yield [pen.text(text, palette.DIM)]
         if unusual:
-            yield [pen.text(f" ! {unusual} unusual numbers; a shows them", palette.ALARM)]
+            yield [pen.text(f" ! {unusual} anomalies; press a", palette.ALARM)]
 
     def table(self, model: Model) -> Table[MinuteRow]:
         return Table(
@@ -152,11 +152,11 @@ class MinuteView(View):
     """The APIs and clients of a minute.
 
     Args:
-        window: the beginning of the minute.
+        window: the start of the minute.
     """
 
     name = "minute"
-    help = "The requests of a minute by API, client and listener, and how long they took in all."
+    help = "The requests of a minute by API, client and listener, with their total times."
     section: ClassVar[str | None] = "pipeline"
 
     def __init__(self, window: str) -> None:
@@ -170,28 +170,28 @@ class MinuteView(View):
 def _of_window(
     section: Section[str, Any], window: str, columns: tuple[Column[Any], ...], sort: str
 ) -> Table[Any]:
-    told = without_age(rows_of(section))
+    section_rows = without_age(rows_of(section))
     return Table(
         columns,
         [row for row in section.values() if row.window == window],
         key=lambda row: (row.api, row.client_id, row.listener),
         sort=sort,
         descending=True,
-        missing=told["missing"],
-        version=told["version"],
-        as_of=told["as_of"],
-        is_failing=told["is_failing"],
+        missing=section_rows["missing"],
+        version=section_rows["version"],
+        as_of=section_rows["as_of"],
+        is_failing=section_rows["is_failing"],
     )
 
 
 class TalkersView(View):
-    """Who asked for most, minute by minute."""
+    """The top clients of each minute."""
 
     name = "talkers"
     title = "Top talkers"
     help = (
-        "Of each minute the ten clients that made the most requests, moved the most bytes, and "
-        "took the most time, and their share of all."
+        "For each minute, the ten clients with the most requests, bytes and time, and their share "
+        "of the total."
     )
     section: ClassVar[str | None] = "pipeline"
 
@@ -204,13 +204,13 @@ class TalkersView(View):
 
 
 class AnomaliesView(View):
-    """What was unusual, minute by minute."""
+    """Unusual values of each minute."""
 
     name = "anomalies"
     title = "Anomalies"
     help = (
-        "Numbers that are far from what is usual: from the median of the hour before, in units of "
-        "the spread; from a score of 5 on they are told."
+        "Values that are far from the median of the hour before, in units of its spread; reported "
+        "from a score of 5 on."
     )
     section: ClassVar[str | None] = "pipeline"
 

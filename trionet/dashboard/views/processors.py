@@ -27,9 +27,9 @@ PROCESSOR_COLUMNS: Final[tuple[Column[ProcessorRow], ...]] = (
     Column("id", "P", 3, lambda row: row.id, right=True),
     Column("listener", "LISTENER", 12, lambda row: row.listener, priority=2, grow=1),
     Column("connections", "CONNS", 6, lambda row: row.connections, amounts.count, right=True),
-    Column("in_flight", "OUT", 5, lambda row: row.in_flight, amounts.count, right=True),
+    Column("in_flight", "IN FLIGHT", 9, lambda row: row.in_flight, amounts.count, right=True),
     Column(
-        "response_queue", "ANSWERS", 7, lambda row: row.response_queue, amounts.count, right=True
+        "response_queue", "RESPONSES", 9, lambda row: row.response_queue, amounts.count, right=True
     ),
     Column(
         "request_queue_full",
@@ -44,7 +44,7 @@ PROCESSOR_COLUMNS: Final[tuple[Column[ProcessorRow], ...]] = (
     Column("request_rate", "REQ/S", 7, lambda row: row.request_rate, amounts.rate, right=True),
     Column(
         "response_rate",
-        "ANS/S",
+        "RESP/S",
         7,
         lambda row: row.response_rate,
         amounts.rate,
@@ -78,17 +78,17 @@ PROCESSOR_COLUMNS: Final[tuple[Column[ProcessorRow], ...]] = (
 
 
 class ProcessorsView(View):
-    """See the module."""
+    """A table of the processors, below the request queue."""
 
     name = "processors"
     key = "4"
     title = "Processors and queues"
     help = (
-        "A processor reads requests of its connections and writes the answers. Requests wait for "
-        "handlers in one queue of queued.max.requests; a processor that finds it full stops "
-        "reading (FULL counts how often), which makes the peers wait. OUT is how many requests are "
-        "being answered, ANSWERS how many answers wait for the processor. All processors and "
-        "handlers share one loop: while it is busy all the time, none of them is idle."
+        "A processor reads requests from its connections and writes the responses. Requests wait "
+        "for handlers in one queue of queued.max.requests; a processor that finds it full stops "
+        "reading (FULL counts how often), which makes the peers wait. IN FLIGHT is the number of "
+        "requests being handled, RESPONSES the number of responses waiting for the processor. All "
+        "processors and handlers share one loop: while it is busy, none of them is idle."
     )
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:

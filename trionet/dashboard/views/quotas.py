@@ -1,4 +1,4 @@
-"""Limits on connections and clients, and what they measure."""
+"""Limits on connections and clients, with their current use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..model import Model
     from ..rows import QuotaRow
 
-#: From this share of a limit on it is told in another colour.
+#: From this fraction of a limit on, its use is highlighted.
 CLOSE_SHARE: Final = 0.8
 
 
@@ -44,14 +44,14 @@ def _now(value: float) -> str:
 
 
 QUOTA_COLUMNS: Final[tuple[Column[QuotaRow], ...]] = (
-    Column("entity", "WHO", 20, lambda row: row.entity, grow=2),
+    Column("entity", "ENTITY", 20, lambda row: row.entity, grow=2),
     Column("key", "QUOTA", 24, lambda row: row.key, grow=2),
     Column("limit", "LIMIT", 9, lambda row: row.limit, amounts.count, right=True),
     Column("value", "NOW", 9, lambda row: row.value, _now, right=True, style=_style),
-    Column("share", "OF IT", 10, _share, amounts.percent, priority=2, grow=1, draw=_bar),
+    Column("share", "USED", 10, _share, amounts.percent, priority=2, grow=1, draw=_bar),
     Column(
         "throttle_ms",
-        "WAIT",
+        "THROTTLE",
         8,
         lambda row: row.throttle_ms,
         lambda ms: amounts.duration(ms / 1000),
@@ -63,17 +63,17 @@ QUOTA_COLUMNS: Final[tuple[Column[QuotaRow], ...]] = (
 
 
 class QuotasView(View):
-    """See the module."""
+    """A table of connection quotas and client quotas."""
 
     name = "quotas"
     key = "7"
     title = "Quotas"
     help = (
-        "Limits on connections, of the broker, its listeners and addresses, with what is measured "
-        "now, how long on average who exceeds one waits, and how many were refused; only a trionet "
-        "broker tells of these, by its metrics. Then the quotas of clients, users and addresses "
-        "that the cluster has; what is measured of those no broker tells by the Kafka protocol. "
-        "A limit that is empty is none."
+        "Limits on connections of the broker, its listeners and addresses, with their current use, "
+        "the mean throttle time of clients that exceed them, and how many connections were "
+        "refused; only a trionet broker's metrics have these. Then the cluster's quotas for "
+        "clients, users and addresses, whose use is not available over the Kafka protocol. An "
+        "empty limit means unlimited."
     )
     section: ClassVar[str | None] = "quotas"
 

@@ -1,4 +1,4 @@
-"""Topics, their partitions and their settings."""
+"""Topics and their partitions."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ TOPIC_COLUMNS: Final[tuple[Column[TopicRow], ...]] = (
 def _wrong_number(answer: str, low: int) -> str | None:
     if answer.isdecimal() and int(answer) >= low:
         return None
-    return f"a whole number, {low} or more"
+    return f"must be a whole number, {low} or more"
 
 
 def _number_or_none(answer: str) -> int | None:
@@ -119,29 +119,29 @@ GROW: Final = Action(
             check=lambda text: _wrong_number(text, 1),
         ),
     ),
-    question=lambda row, answers: f"Give {row.name} {answers[0]} partitions in all?",
+    question=lambda row, answers: f"Increase {row.name} to {answers[0]} partitions?",
 )
 
 
 class TopicsView(View):
-    """See the module."""
+    """A table of all topics."""
 
     name = "topics"
     key = "5"
     title = "Topics"
     help = (
-        "All topics of the cluster. RECORDS counts offsets from the first to the end, so that "
-        "compacted records and marks of transactions count as well; REC/S is how fast the ends "
-        "grow. SIZE is what the leaders of the partitions hold. !SYNC are partitions of which a "
-        "replica is not in sync, !LEAD those that nobody leads. Enter shows the partitions, f the "
-        "records as they come, c the settings."
+        "All topics of the cluster. RECORDS is the number of offsets from the first to the end, "
+        "including compacted records and transaction markers; REC/S is how fast the ends grow. "
+        "SIZE is the size at the leaders. !SYNC counts partitions with a replica that is out of "
+        "sync, !LEAD partitions without a leader. Enter shows the partitions, f the records as "
+        "they arrive, c the configs."
     )
     section: ClassVar[str | None] = "topics"
     actions: Sequence[Action] = (CREATE, DELETE, GROW, produce_to(lambda row: row.name))
     links: Sequence[Link] = (
         Link("f", "follow", "records", lambda row: TailView(row.name, None), needs_row=True),
         Link(
-            "c", "settings", "settings", lambda row: ConfigsView("topic", row.name), needs_row=True
+            "c", "settings", "configs", lambda row: ConfigsView("topic", row.name), needs_row=True
         ),
     )
 
@@ -196,9 +196,9 @@ class TopicView(View):
 
     name = "partitions"
     help = (
-        "The partitions of one topic: who leads, which replicas are in sync, the first offset and "
-        "the end. Enter shows the records of a partition as they come; f those of the whole topic, "
-        "c its settings."
+        "The partitions of one topic: leader, in-sync replicas, first offset and end. Enter shows "
+        "the records of a partition as they arrive, f those of the whole topic, c the configs of "
+        "the topic."
     )
     section: ClassVar[str | None] = "partitions"
 
@@ -208,7 +208,7 @@ class TopicView(View):
         self.actions = (produce_to(lambda _: topic, needs_row=False),)
         self.links = (
             Link("f", "follow", "records of all", lambda _: TailView(topic, None)),
-            Link("c", "settings", "settings", lambda _: ConfigsView("topic", topic)),
+            Link("c", "settings", "configs", lambda _: ConfigsView("topic", topic)),
         )
 
     def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
@@ -225,13 +225,16 @@ class TopicView(View):
 
     def table(self, model: Model) -> Table[PartitionRow]:
         rows = [row for row in model.partitions.values() if row.topic == self.title]
-        told = rows_of(model.partitions)
-        told["rows"], told["total"] = rows, None
-        if not rows and told["missing"] is None:
+        section_rows = rows_of(model.partitions)
+        section_rows["rows"], section_rows["total"] = rows, None
+        if not rows and section_rows["missing"] is None:
             is_gone = model.topics.is_whole and self.title not in model.topics
-            told["missing"] = "the topic is gone" if is_gone else UNREAD
+            section_rows["missing"] = "the topic does not exist any more" if is_gone else UNREAD
         return Table(
-            PARTITION_COLUMNS, key=lambda row: (row.topic, row.number), sort="number", **told
+            PARTITION_COLUMNS,
+            key=lambda row: (row.topic, row.number),
+            sort="number",
+            **section_rows,
         )
 
     def opened(self, row: PartitionRow) -> View:

@@ -1,4 +1,4 @@
-"""Trio itself: how busy the loop is, how long it is held, and which tasks it runs."""
+"""Trio itself: how busy the loop is, how long its passes take, and which tasks it runs."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ TASK_COLUMNS: Final[tuple[Column[TaskRow], ...]] = (
 
 
 class TrioView(View):
-    """See the module."""
+    """A table of tasks, below figures of the loop."""
 
     name = "trio"
     key = "t"
     title = "Trio"
     help = (
-        "One pass of the loop runs every task that is ready; what becomes ready meanwhile waits "
-        "for its end. So the length of a pass is the lag that everybody feels; its percentiles "
-        "count since the start. Tasks can be seen if the broker runs in this process: the tree of "
-        "nurseries from the root on, and where each task waits."
+        "One pass of the loop runs every task that is ready; tasks that become ready meanwhile "
+        "wait for its end. The length of a pass is therefore the lag that all of them see; its "
+        "percentiles are since start. Tasks are available if the broker runs in this process: the "
+        "tree of nurseries from the root down, and where each task is waiting."
     )
     section: ClassVar[str | None] = "tasks"
 
