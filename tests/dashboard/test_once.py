@@ -76,7 +76,7 @@ async def test_what_nobody_tells_is_said_so() -> None:
     ):
         text = await render_once(source, OnceOptions(view="connections"))
 
-    assert "the Kafka protocol does not tell this" in text
+    assert "not available over the Kafka protocol" in text
 
 
 async def test_lines_of_numbers() -> None:

@@ -157,7 +157,7 @@ def test_rows_are_opened_filtered_and_sorted(screen: Terminal, broker: list[str]
     screen.wait_for("! sort: COLUMN [asc|desc]")
     screen.type(":nonsense")
     screen.press("Enter")
-    screen.wait_for("! nonsense: no such command")
+    screen.wait_for("! nonsense: unknown command")
 
 
 @pytest.mark.terminal
@@ -261,6 +261,6 @@ def test_a_connection_is_opened(screen: Terminal, broker: list[str]) -> None:
     screen.press("K")
     screen.wait_for("Close the connection of 127.0.0.1", "y yes")
     screen.press("n")
-    screen.wait_for("close: not done")
+    screen.wait_for("close: cancelled")
     screen.press("K", "y")
-    screen.wait_for("! close: connections can be closed in")
+    screen.wait_for("! close: to close connections, run")

@@ -36,7 +36,7 @@ FOOT_LINES_MAX: Final = 3
 TYPED_CELLS_MIN: Final = 20
 #: The words between the subject and the reason in the alarms of sources.
 _COULD_NOT: Final = " could not be read: "
-_ANSWERS: Final = " y: yes, any other key: no"
+_ANSWERS: Final = " [y/N]"
 
 
 def draw(

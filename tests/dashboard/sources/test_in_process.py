@@ -262,7 +262,7 @@ async def test_a_broker_that_tells_of_itself_in_another_form_is_an_alarm(
     reader = _Odd(about)
     async with watching(NetworkSource(reader, "the broker")) as watched:
         model = await watched.until(lambda model: bool(model.alarms))
-        assert any("another form" in alarm for alarm in model.alarms.values())
+        assert any("unknown format" in alarm for alarm in model.alarms.values())
         reader.about = {}
         await watched.until(lambda model: not model.alarms)
 

@@ -64,7 +64,7 @@ async def test_a_topic_that_is_not_there_is_said() -> None:
             source.focus("pipeline")
             model = await watched.until(lambda model: model.pipeline.minutes.failure)
 
-    assert "there is no topic nowhere" == model.pipeline.minutes.failure
+    assert "topic 'nowhere' does not exist" == model.pipeline.minutes.failure
 
 
 def test_results_are_those_of_a_log_that_is_there() -> None:

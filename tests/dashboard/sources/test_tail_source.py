@@ -7,7 +7,7 @@ import trio
 from support.watching import watching
 from trionet import open_admin, open_broker, open_producer
 from trionet.client.admin import NewTopic
-from trionet.dashboard.sources.tail_source import BEHIND_MAX, FIRST_RECORDS, TailSource
+from trionet.dashboard.sources.tail_source import LAG_MAX, FIRST_RECORDS, TailSource
 
 
 async def test_the_last_records_are_there_and_those_that_come_follow() -> None:
@@ -68,11 +68,11 @@ async def test_a_topic_that_is_not_there_is_said() -> None:
             source.focus("tail", ("t", None))
             model = await watched.until(lambda model: model.tail.failure)
 
-        assert "there is no such topic" in f"{model.tail.failure}"
+        assert "the topic does not exist" in f"{model.tail.failure}"
 
 
 async def test_who_is_far_behind_goes_on_near_the_end_and_says_so() -> None:
-    count = 5 * BEHIND_MAX
+    count = 5 * LAG_MAX
     async with open_broker() as broker, open_producer(broker.bootstrap_servers) as producer:
         await producer.send("t", b"first")
         source = TailSource(broker.bootstrap_servers)

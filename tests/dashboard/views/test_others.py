@@ -121,7 +121,7 @@ def test_a_fetch_session_is_a_line() -> None:
 def test_the_pipelines_minutes_lead_to_their_series_talkers_and_anomalies() -> None:
     shown = Shown(filled(), "pipeline")
     assert ["11:45", "6,000", "2"] == shown.line("11:45")[:3]
-    assert "1 unusual numbers" in shown.text
+    assert "1 anomalies" in shown.text
 
     shown.press("enter")
     assert ["Fetch", "orders"] == shown.line("Fetch")[:2]

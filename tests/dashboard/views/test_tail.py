@@ -54,7 +54,7 @@ def test_enter_shows_a_record_with_its_headers(shown: Shown) -> None:
 def test_what_was_passed_over_is_said(shown: Shown) -> None:
     shown.model.append_tail([record(1000, b"far")], 996, 2.0)
 
-    assert "996 records were passed over" in shown.text
+    assert "996 records were skipped" in shown.text
 
 
 def test_why_nothing_comes_is_said(shown: Shown) -> None:

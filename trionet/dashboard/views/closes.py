@@ -35,9 +35,9 @@ CLOSED_COLUMNS: Final[tuple[Column[ClosedRow], ...]] = (
     Column("listener", "LISTENER", 10, lambda row: row.listener, priority=4),
     Column(
         "age_seconds",
-        "LIVED",
-        7,
         "LASTED",
+        7,
+        lambda row: row.age_seconds,
         amounts.duration,
         right=True,
         priority=2,

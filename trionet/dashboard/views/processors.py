@@ -27,7 +27,7 @@ PROCESSOR_COLUMNS: Final[tuple[Column[ProcessorRow], ...]] = (
     Column("id", "P", 3, lambda row: row.id, right=True),
     Column("listener", "LISTENER", 12, lambda row: row.listener, priority=2, grow=1),
     Column("connections", "CONNS", 6, lambda row: row.connections, amounts.count, right=True),
-    Column("in_flight", "IN FLIGHT", 9, lambda row: row.in_flight, amounts.count, right=True),
+    Column("in_flight", "FLIGHT", 6, lambda row: row.in_flight, amounts.count, right=True),
     Column(
         "response_queue", "RESPONSES", 9, lambda row: row.response_queue, amounts.count, right=True
     ),
@@ -86,7 +86,7 @@ class ProcessorsView(View):
     help = (
         "A processor reads requests from its connections and writes the responses. Requests wait "
         "for handlers in one queue of queued.max.requests; a processor that finds it full stops "
-        "reading (FULL counts how often), which makes the peers wait. IN FLIGHT is the number of "
+        "reading (FULL counts how often), which makes the peers wait. FLIGHT is the number of "
         "requests being handled, RESPONSES the number of responses waiting for the processor. All "
         "processors and handlers share one loop: while it is busy, none of them is idle."
     )
