@@ -111,7 +111,7 @@ async def test_a_server_that_is_none_of_ours_is_told() -> None:
         listeners = await nursery.start(trio.serve_tcp, serve, 0)
         port = listeners[0].socket.getsockname()[1]
         async with HttpClient(f"http://127.0.0.1:{port}") as client:
-            with pytest.raises(MetricsPagesError, match="no metrics listener"):
+            with pytest.raises(MetricsPagesError, match="not a metrics listener"):
                 await MetricsListenerReader(client).take()
         nursery.cancel_scope.cancel()
 
