@@ -22,7 +22,7 @@ from trionet.protocol.messages.create_topics import CreatableTopic, CreateTopics
 from trionet.protocol.messages.fetch import FetchRequest
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from trionet.protocol.wire import Message
-from trionet.testing.error_answers import ErrorAnswers, response_class
+from trionet.testing.error_answers import ErrorResponses, response_class
 
 CODE = error_codes.REQUEST_TIMED_OUT
 ID = bytes(range(16))
@@ -117,10 +117,10 @@ def test_each_version_of_each_api_can_be_refused(key: int, version: int) -> None
     codec = lookup(key, version)
     assert codec is not None
 
-    refusal = ErrorAnswers(codec, CODE, None, None, lambda id: "t").refusal(sent(key, version))
+    rejection = ErrorResponses(codec, CODE, None, None, lambda id: "t").rejection(sent(key, version))
 
     chunks: list[Any] = []
-    codec.encode_response(refusal, chunks)
+    codec.encode_response(rejection, chunks)
     decoded = codec.decode_response(b"".join(chunks), 0)
     errors = errors_in(decoded)
     assert {CODE} == set(errors)
@@ -255,11 +255,11 @@ def test_an_error_of_a_topic_named_by_its_id_finds_it() -> None:
     codec = lookup(api_keys.FETCH, 13)
     assert codec is not None
     request = FetchRequest(topics=fetch_request({ID: {0: 0, 1: 0}}).topics)
-    answers = ErrorAnswers(codec, CODE, None, lambda t, p: (t, p) == ("t", 1), {ID: "t"}.get)
+    answers = ErrorResponses(codec, CODE, None, lambda t, p: (t, p) == ("t", 1), {ID: "t"}.get)
 
-    refusal = answers.refusal(request)
+    rejection = answers.rejection(request)
 
     assert [(ID, [1])] == [
         (topic.topic_id, [each.partition_index for each in topic.partitions])
-        for topic in refusal.responses
+        for topic in rejection.responses
     ]

@@ -186,15 +186,15 @@ def test_all_faults_can_be_removed(broker: ThreadedBroker, peer: BlockingRawPeer
 @pytest.mark.parametrize(
     ("tell", "error", "text"),
     [
-        (lambda f: f.fail("Prduce", 7), ValueError, "nearest known one is Produce"),
-        (lambda f: f.fail(99, 7), ValueError, "99 is no API key"),
-        (lambda f: f.fail("Produce", "NOT_LEADER"), ValueError, "nearest known one is NOT_LEADER_"),
-        (lambda f: f.fail("Produce", 0), ValueError, "0 is no error code"),
-        (lambda f: f.fail(NOT_SERVED, 7), ValueError, "not served by this broker"),
+        (lambda f: f.fail("Prduce", 7), ValueError, "did you mean Produce"),
+        (lambda f: f.fail(99, 7), ValueError, "unknown API key 99"),
+        (lambda f: f.fail("Produce", "NOT_LEADER"), ValueError, "did you mean NOT_LEADER_"),
+        (lambda f: f.fail("Produce", 0), ValueError, "unknown error code 0"),
+        (lambda f: f.fail(NOT_SERVED, 7), ValueError, "not supported by this broker"),
         (lambda f: f.fail("SaslHandshake", 7), ValueError, "part of the authentication"),
         (lambda f: f.fail("Produce", 7, partition=1), ValueError, "needs a topic"),
         (lambda f: f.fail("Produce", 7, topik="t"), TypeError, "topik.*allowed: topic, "),
-        (lambda f: f.fail("Produce", 7, times=0), ValueError, "1 or more times"),
+        (lambda f: f.fail("Produce", 7, times=0), ValueError, "times must be 1 or more"),
         (lambda f: f.delay("Produce", -1), ValueError, "0 or more"),
         (lambda f: f.fail("Produce", 7, times=1.5), TypeError, "times=1.5.*or None for all"),
         (lambda f: f.fail("Produce", 7, times=True), TypeError, "times=True"),
@@ -202,11 +202,11 @@ def test_all_faults_can_be_removed(broker: ThreadedBroker, peer: BlockingRawPeer
         (lambda f: f.delay("Produce", "1"), TypeError, "delay='1'.*seconds"),
         (lambda f: f.delay("Produce", float("nan")), TypeError, "delay=nan"),
         (lambda f: f.fail("Produce", 7, when="x"), TypeError, "when='x'.*a function"),
-        (lambda f: f.answer("Produce", None), TypeError, "None is no answer"),
-        (lambda f: f.fail("Produce", "ZZZZ"), ValueError, "'ZZZZ' is no error$"),
-        (lambda f: f.cut("Produce", at=1.5), ValueError, "a part from 0.0 to 1.0"),
+        (lambda f: f.answer("Produce", None), TypeError, "invalid response None"),
+        (lambda f: f.fail("Produce", "ZZZZ"), ValueError, "unknown error 'ZZZZ'$"),
+        (lambda f: f.cut("Produce", at=1.5), ValueError, "a fraction from 0.0 to 1.0"),
         (lambda f: f.throttle("Fetch", -1), ValueError, "throttle_ms=-1"),
-        (lambda f: f.answer("Fetch", MetadataResponse()), ValueError, "no answer to 'Fetch'"),
+        (lambda f: f.answer("Fetch", MetadataResponse()), ValueError, "not a response of Fetch"),
     ],
 )
 def test_a_fault_that_could_never_be_met_is_refused(
@@ -224,9 +224,9 @@ def test_a_fault_that_could_never_be_met_is_refused(
 def test_a_request_is_answered_with_what_the_test_says(
     broker: ThreadedBroker, peer: BlockingRawPeer
 ) -> None:
-    broker.faults.answer("Metadata", MetadataResponse(cluster_id="mine"))
-    broker.faults.answer("Metadata", lambda request: MetadataResponse(cluster_id=request.client_id))
-    broker.faults.answer("Metadata", b"\x00garbage")
+    broker.faults.respond("Metadata", MetadataResponse(cluster_id="mine"))
+    broker.faults.respond("Metadata", lambda request: MetadataResponse(cluster_id=request.client_id))
+    broker.faults.respond("Metadata", b"\x00garbage")
 
     answers = [peer.call(METADATA, 12).cluster_id for _ in range(2)]
     peer.send(METADATA, 12)

@@ -182,5 +182,5 @@ def test_silent_members_are_expired(broker: ThreadedBroker, peer: BlockingRawPee
     broker.expire_members("g")
 
     assert ("Empty", []) == (broker.group("g").state, broker.group("g").members)
-    with pytest.raises(LookupError, match="no group h"):
+    with pytest.raises(LookupError, match="group h does not exist"):
         broker.expire_members("h")

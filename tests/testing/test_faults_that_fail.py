@@ -76,15 +76,15 @@ def test_a_condition_may_not_wait_for_the_broker(
     ("body", "error", "text"),
     [
         (fail, ZeroDivisionError, "in the test"),
-        (lambda _: "text", TypeError, "'text' is no answer; allowed"),
-        (lambda _: FetchResponse(), ValueError, "FetchResponse is no answer to 'Metadata'"),
+        (lambda _: "text", TypeError, "invalid response 'text'; allowed"),
+        (lambda _: FetchResponse(), ValueError, "FetchResponse is not a response of Metadata"),
         (BROKEN_ANSWER, Exception, "int"),
     ],
 )
 def test_a_body_that_cannot_be_made_is_told_and_the_request_is_done(
     broker: ThreadedBroker, peer: BlockingRawPeer, body: Any, error: type[Exception], text: str
 ) -> None:
-    fault = broker.faults.answer("Metadata", body, times=None)
+    fault = broker.faults.respond("Metadata", body, times=None)
 
     answers = [peer.call(METADATA, 12) for _ in range(2)]
 

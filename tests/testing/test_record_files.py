@@ -45,7 +45,7 @@ def test_a_line_is_a_record(tmp_path: Path, line: str, record: NewRecord) -> Non
     ("line", "text"),
     [
         ('{"value": "a"}', "topic is missing"),
-        ("[1]", "a line is a JSON object"),
+        ("[1]", "not a JSON object"),
         ('{"topic": "t", "valu": "a"}', "valu.*allowed: partition, key, value"),
         ('{"topic": "t", "value": {"base64": "?"}}', "base64|Non-base64|Only base64"),
         ('{"topic": "t", "partition": "one"}', "allowed: 0 or more"),

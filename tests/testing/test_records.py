@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import trionet
 from trionet import ApiError
 from trionet.testing import Record, ThreadedBroker
-from trionet.testing.records import NewRecord, murmur2, new_record, place
+from trionet.testing.records import NewRecord, murmur2, new_record, assign_partitions
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_keys_are_hashed_as_kafkas_producer_does(key: bytes, hash: int) -> None:
 def test_each_record_has_one_place(keys: list[bytes | None], partitions: int) -> None:
     records = [NewRecord(key, str(number).encode()) for number, key in enumerate(keys)]
 
-    placed = place(records, partitions)
+    placed = assign_partitions(records, partitions)
 
     assert sorted(records, key=str) == sorted(
         (r for each in placed.values() for r in each), key=str
@@ -165,9 +165,9 @@ def test_records_on_a_disk_are_flushed_where_the_topic_says_so(tmp_path: Any) ->
 
 
 def test_what_is_not_there_is_told(broker: ThreadedBroker) -> None:
-    with pytest.raises(LookupError, match="no topic u; there are: t"):
+    with pytest.raises(LookupError, match="topic u does not exist; topics: t"):
         broker.records("u")
-    with pytest.raises(LookupError, match="t has 3 partitions, and no 3"):
+    with pytest.raises(LookupError, match="partition 3 does not exist; topic t has 3 partitions"):
         broker.records("t", 3)
 
 

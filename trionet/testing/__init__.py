@@ -1,9 +1,9 @@
 """For tests of programs that use Kafka: a real broker, started in milliseconds.
 
 ``with trionet.testing.broker() as broker:`` serves any synchronous program; pytest has the fixture
-``trionet_broker``. Inside a trio program, :func:`trionet.open_broker` is the one to use, with
-:func:`control` for what tests ask of it; :func:`run_virtual` and :func:`virtual` give it a network
-in memory and a clock that jumps.
+``trionet_broker``. Trio programs use :func:`trionet.open_broker`, with :func:`control` for
+inspection and faults; :func:`run_virtual` and :func:`virtual` add an in-memory network and a clock
+that jumps.
 """
 
 from __future__ import annotations
@@ -83,8 +83,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # pytest loads the plugin of this package in every run of everybody who has it installed, so
-    # nothing is imported before it is used (PEP 562).
+    # pytest loads this package's plugin in every run where trionet is installed, so nothing is
+    # imported before it is used (PEP 562).
     if name in _MODULES:
         from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""One fault: which calls it meets, what it does with them, and how often it has."""
+"""One fault: which requests it matches, what it does with them, and how often it did."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from typing import Any, Final, Self
 
 import trio
 
-from .exchange import Exchange, Waiting
+from .exchange import Exchange, DelayedExchange
 from .fault_actions import Action
-from .inside import InLoop, Inside
+from .inside import InLoop, BrokerInternals
 from .seen_requests import SeenRequest, SeenRequests, Which
 
 FOREVER: Final = math.inf
 
 
 class Fault:
-    """What :class:`Faults` gives for each fault that it is told.
+    """A fault added by :class:`Faults`.
 
-    Usable in any thread, and in a ``with`` block, at whose end it is removed.
+    Usable from any thread, and as a context manager that removes it at the end.
 
     Attributes:
-        which: the requests it is for.
-        hits: how many it has met.
-        error: what the test's own function raised, ``when`` or one that makes an answer. The
-            request went on as if there were no fault, and the fault is over. It is raised where the
-            fault is removed, or else at the end of the broker.
+        which: the requests that it matches.
+        hits: how many requests it was applied to.
+        error: raised by a function of the test, ``when`` or one that makes a response. The request
+            was then handled normally and the fault ended. The error is raised again where the
+            fault is removed, or else when the broker stops.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Fault:
         delay: float,
         until: float,
         seen: SeenRequests,
-        inside: Inside,
+        inside: BrokerInternals,
         in_loop: InLoop,
         on_remove: Callable[[], None] | None,
         now: Callable[[], float],
@@ -49,7 +49,7 @@ class Fault:
         self.which = which
         self.hits = 0
         self.error: Exception | None = None
-        self._is_told = False
+        self._is_reported = False
         self._action = action
         self._times = times
         self._skip = skip
@@ -64,7 +64,7 @@ class Fault:
 
     @property
     def is_over(self) -> bool:
-        """It meets no more requests, being removed or having met as many as it was to."""
+        """Whether it matches no more requests: removed, failed, expired or used up."""
         return (
             self._is_removed
             or self.error is not None
@@ -74,18 +74,18 @@ class Fault:
 
     @property
     def is_done(self) -> bool:
-        """It is over, and there is nothing left to tell of it."""
-        return self.is_over and (self.error is None or self._is_told)
+        """Whether it is over and its error, if any, was reported."""
+        return self.is_over and (self.error is None or self._is_reported)
 
     @property
     def requests(self) -> list[SeenRequest]:
-        """The requests that it has met, as far as they are kept."""
+        """The requests that it was applied to, as far as they are kept."""
         return [request for request in self._seen if self in request.faults]
 
     def remove(self) -> None:
-        """Meet no more requests, and let those that are held or delayed go on.
+        """Match no more requests, and continue those that are held or delayed.
 
-        Nothing is left to do for it when the broker has ended.
+        Does nothing once the broker has stopped.
 
         Raises:
             Exception: :attr:`error`, once.
@@ -95,31 +95,31 @@ class Fault:
         self.raise_error()
 
     def raise_error(self) -> None:
-        """Raise :attr:`error`, if it was not yet."""
-        if self.error is not None and not self._is_told:
-            self._is_told = True
+        """Raise :attr:`error`, if that was not done yet."""
+        if self.error is not None and not self._is_reported:
+            self._is_reported = True
             raise self.error
 
     def explain(self, error: BaseException) -> None:
-        """Note on an error of a test that :attr:`error` came before it."""
-        if self.error is not None and not self._is_told:
-            self._is_told = True
+        """Add a note about :attr:`error` to an error of the test that followed it."""
+        if self.error is not None and not self._is_reported:
+            self._is_reported = True
             error.add_note(f"The fault {self} failed before: {self.error!r}")
 
     def remove_now(self) -> None:
-        """As :meth:`remove`, for who is in the brokers' loop."""
+        """Remove it; for callers in the broker's loop."""
         if not self._is_removed and self._on_remove is not None:
             self._on_remove()
         self._is_removed = True
         self._inside.cluster.purgatory.complete_all(self)
 
-    def takes(self, request: SeenRequest) -> bool:
-        """Whether this fault is what becomes of a request; counts it then."""
+    def applies_to(self, request: SeenRequest) -> bool:
+        """Whether the fault applies to a request, which is counted then."""
         if self.is_over:
             return False
         try:
             is_meant = self.which.matches(request)
-        except Exception as error:  # boundary: `when` is the test's; it is told there
+        except Exception as error:  # boundary: `when` is the test's; reported there
             self.error = error
             return False
         if not is_meant:
@@ -132,19 +132,19 @@ class Fault:
         return True
 
     async def act(self, exchange: Exchange) -> None:
-        """End a call that it has taken."""
+        """Apply the fault to a call."""
         if not self._delay:
             await self._action.act(exchange, self.which)
             return
         await trio.lowlevel.checkpoint()
-        if self._is_removed:  # meanwhile, by who knows only of calls that wait
+        if self._is_removed:  # meanwhile; the call was not in the purgatory yet
             await self._action.act(exchange, self.which)
             return
 
         def go_on() -> None:
             exchange.start(lambda: self._action.act(exchange, self.which))
 
-        Waiting.add(exchange, self, go_on, self._delay)
+        DelayedExchange.add(exchange, self, go_on, self._delay)
 
     def __enter__(self) -> Self:
         return self
@@ -168,19 +168,19 @@ class Fault:
 
 
 def check_timing(times: int | None, skip: int, delay: float) -> None:
-    """Check how many requests a fault meets, how many pass before, and how long it keeps each.
+    """Validate how often, after how many requests and after which delay a fault applies.
 
     Raises:
-        TypeError: one of these is no number, or not of its kind.
-        ValueError: a number is not allowed.
+        TypeError: a value has the wrong type.
+        ValueError: a value is out of range.
     """
     _check_number("times", times, int, "1 or more, or None for all", is_optional=True)
     _check_number("skip", skip, int, "0 or more")
     _check_number("delay", delay, (int, float), "seconds, 0 or more")
     if (times is not None and times < 1) or skip < 0 or delay < 0:
         raise ValueError(
-            f"times={times}, skip={skip}, delay={delay}: allowed are 1 or more times, or None"
-            " for all, and 0 or more of the others"
+            f"invalid times={times}, skip={skip} or delay={delay}: times must be 1 or more, or None"
+            " for all; skip and delay must be 0 or more"
         )
 
 
@@ -194,4 +194,4 @@ def _check_number(
 ) -> None:
     is_one = isinstance(value, kinds) and not isinstance(value, bool) and not math.isnan(value)
     if not is_one and not (is_optional and value is None):
-        raise TypeError(f"{name}={value!r} is not allowed; allowed: {allowed}")
+        raise TypeError(f"invalid {name}={value!r}; allowed: {allowed}")
