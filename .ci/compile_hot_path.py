@@ -1,6 +1,9 @@
 """Hatchling's build hook: compile what runs for every request, with mypyc, into a wheel.
 
-The modules are listed in pyproject.toml. Their `.py` stay in the wheel, for tracebacks and for
+A module asks for it with the line `# Compiled by mypyc.` below its docstring: those that run for
+every request, from the readable socket through the partition's log to the response, and the classes
+whose attributes they read, since calls within the compiled group are C calls. What runs once per
+connection, topic or start would gain nothing. Their `.py` stay in the wheel, for tracebacks and for
 `TRIONET_PURE=1`; the extension modules lie beside them and are what Python imports first.
 
 Nothing needs them: where they cannot be compiled the wheel is pure Python, and one line says why.
@@ -34,6 +37,8 @@ GROUP = "trionet"
 #: Of the test extra, which says which versions: the mypy that has checked the modules compiles
 #: them.
 TOOLS = ("mypy", "setuptools")
+#: The line that marks a module as one to compile.
+MARK = "# Compiled by mypyc."
 
 
 class CannotCompile(Exception):
@@ -57,11 +62,11 @@ class HotPathHook(BuildHookInterface[BuilderConfig]):
         if version == "editable":
             return  # what is edited runs as it is
         must = os.environ.get("TRIONET_PURE") == "0"
-        modules: list[str] = self.config["modules"]
+        files = marked_files(Path(self.root))
         # Removed when the process ends: hatchling packs from it after this call, or fails.
         self._folder = tempfile.TemporaryDirectory(prefix="trionet-compiled-")
         try:
-            built = compiled(modules, Path(self.root), Path(self._folder.name), explain=must)
+            built = compiled(files, Path(self.root), Path(self._folder.name), explain=must)
         except CannotCompile as why:
             if must:
                 self.app.abort(f"trionet: TRIONET_PURE=0 asks for a compiled wheel, but {why}")
@@ -110,12 +115,22 @@ def compiler() -> str | None:
     return None
 
 
-def compiled(modules: list[str], root: Path, folder: Path, *, explain: bool) -> Path:
-    """The folder with the extension modules, laid out as in a wheel.
+def marked_files(root: Path) -> list[str]:
+    """Return the paths, relative to ``root``, of the modules that are marked to be compiled."""
+    return [
+        path.relative_to(root).as_posix()
+        for path in sorted((root / "trionet").rglob("*.py"))
+        if MARK in path.read_text("utf-8").splitlines()
+    ]
+
+
+def compiled(files: list[str], root: Path, folder: Path, *, explain: bool) -> Path:
+    """Compile, and return the folder with the extension modules, laid out as in a wheel.
 
     Args:
-        modules: their dotted names.
-        root: of the source tree.
+        files: the modules' paths, relative to ``root``: tracebacks of compiled code show them, the
+            same on every machine.
+        root: the source tree.
         folder: an empty one, for everything that is written.
         explain: whether an error has all that the tools said, not only its first line.
 
@@ -125,8 +140,6 @@ def compiled(modules: list[str], root: Path, folder: Path, *, explain: bool) -> 
     why = obstacle()
     if why is not None:
         raise CannotCompile(why)
-    # Relative to the root: tracebacks of compiled code show these paths, on every machine.
-    files = [f"{module.replace('.', '/')}.py" for module in modules]
     done = subprocess.run(
         [sys.executable, str(Path(__file__).resolve()), str(folder), *files],
         cwd=root,

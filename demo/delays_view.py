@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from demo.analysis import Analysis
 from demo.board import Result, minutes
-from trionet.dashboard import amounts, palette
-from trionet.dashboard.view import Column, Line, Pen, Table, View
+from trionet.dashboard.drawing import _number_format as amounts
+from trionet.dashboard.drawing import _palette as palette
+from trionet.dashboard.ui._view import Column, Line, Pen, Table, View
 
 if TYPE_CHECKING:
-    from trionet.dashboard.model import Model
+    from trionet.dashboard.model._model import Model
 
 #: A mean from here on is marked.
 BAD_MINUTES: Final = 60

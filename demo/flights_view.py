@@ -11,13 +11,13 @@ from rich.segment import Segment
 from demo.dataset import FIRST_DAY
 from demo.figures import Figures
 from demo.front import Shown
-from trionet.dashboard import palette
-from trionet.dashboard.cells import bar, sparkline
-from trionet.dashboard.view import Line, Pen, View
-from trionet.dashboard.wrapping import wrapped
+from trionet.dashboard.drawing import _palette as palette
+from trionet.dashboard.drawing._cells import bar, sparkline
+from trionet.dashboard.drawing._wrapping import wrapped
+from trionet.dashboard.ui._view import Line, Pen, View
 
 if TYPE_CHECKING:
-    from trionet.dashboard.model import Model
+    from trionet.dashboard.model._model import Model
 
 DAYS = 365
 LABEL_CELLS = 14

@@ -6,10 +6,10 @@ import trionet
 from demo.delays_view import DelaysView
 from demo.flights_view import FlightsView
 from demo.front import PlainLines, Shown
-from trionet.dashboard.app import run_dashboard
-from trionet.dashboard.settings import DashboardSettings
-from trionet.dashboard.sources.opening import watch_broker
-from trionet.dashboard.view import View
+from trionet.dashboard._app import run_dashboard
+from trionet.dashboard._settings import DashboardSettings
+from trionet.dashboard.sources._open_source import watch_broker
+from trionet.dashboard.ui._view import View
 from trionet.dashboard.views import all_views
 
 #: How often the dashboard looks at first; its keys + and - change it.

@@ -11,8 +11,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import trionet
-from trionet.broker.disk import SYSTEM_DISK
-from trionet.net.network import SYSTEM
+from trionet.broker import SYSTEM_DISK
+from trionet.net import SYSTEM
 from trionet.server import SIZE_PREFIXED
 
 #: What --tag was given, put here by sphinx-build.

@@ -9,14 +9,14 @@ from typing import Any, Final
 import trio
 
 import trionet
-from trionet.dashboard.cells import UNICODE
-from trionet.dashboard.export import as_svg
-from trionet.dashboard.model import Model
-from trionet.dashboard.screen import draw
+from trionet.dashboard.drawing._cells import UNICODE
+from trionet.dashboard.drawing._export import as_svg
+from trionet.dashboard.model._model import Model
 from trionet.dashboard.sources import Source
-from trionet.dashboard.sources.opening import watch_broker
-from trionet.dashboard.ui import Ui
-from trionet.dashboard.view import View
+from trionet.dashboard.sources._open_source import watch_broker
+from trionet.dashboard.ui._screen import draw
+from trionet.dashboard.ui._ui import Ui
+from trionet.dashboard.ui._view import View
 from trionet.dashboard.views import all_views
 
 #: The page that has the views, and where.

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compile_hot_path import HotPathHook, obstacle
+from compile_hot_path import MARK, HotPathHook, obstacle
 from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,7 +33,6 @@ test = ["pytest", "mypy>=2", "setuptools"]
 [tool.hatch.build.targets.wheel.hooks.custom]
 path = ".ci/compile_hot_path.py"
 runtime-dependencies = ["librt>=0.16"]
-modules = ["trionet.quick"]
 """
 PURE = "trionet-1-py3-none-any.whl"
 
@@ -49,7 +48,10 @@ class Project:
         (root / "trionet").mkdir(parents=True)
         (root / "trionet/__init__.py").touch()
         self.module = root / "trionet/quick.py"
-        self.module.write_text("def doubled(number: int) -> int:\n    return 2 * number\n", "utf-8")
+        self.module.write_text(
+            f"{MARK}\n\n\ndef doubled(number: int) -> int:\n    return 2 * number\n",
+            "utf-8",
+        )
         (root / "pyproject.toml").write_text(PROJECT, "utf-8")
         (root / ".ci").mkdir()
         for name in ("compile_hot_path.py", "mend_generated_c.py"):
@@ -125,7 +127,7 @@ def test_a_pure_wheel_does_not(project: Project) -> None:
 @needs_compiler
 def test_what_is_not_compiled_is_not_checked_either(project: Project) -> None:
     (project.root / "trionet/other.py").write_text("number: int = 'one'\n", "utf-8")
-    project.module.write_text("from .other import number\n", "utf-8")
+    project.module.write_text(f"{MARK}\nfrom .other import number\n", "utf-8")
 
     name, stderr = project.build()
 
@@ -149,8 +151,8 @@ def test_without_a_compiler_the_wheel_is_pure_and_one_line_says_why(
 @pytest.mark.parametrize(
     ("source", "error"),
     [
-        ("number: int = 'one'\n", "trionet/quick.py:1: error: Incompatible types"),
-        ("raise RuntimeError('not this Python')\n", "RuntimeError: not this Python"),
+        (f"number: int = 'one'\n{MARK}\n", "trionet/quick.py:1: error: Incompatible types"),
+        (f"{MARK}\nraise RuntimeError('not this Python')\n", "RuntimeError: not this Python"),
     ],
     ids=["mypy refuses it", "it cannot be imported"],
 )
@@ -188,7 +190,7 @@ def test_who_wants_it_compiled_gets_nothing_else(project: Project, tmp_path: Pat
 
 @needs_compiler
 def test_who_wants_it_compiled_is_told_everything(project: Project) -> None:
-    project.module.write_text("one: int = ''\ntwo: str = 2\n", "utf-8")
+    project.module.write_text(f"one: int = ''\ntwo: str = 2\n{MARK}\n", "utf-8")
 
     _, stderr = project.build(TRIONET_PURE="0")
 
@@ -217,8 +219,7 @@ def test_nothing_is_required_where_nothing_is_compiled(
 
 def test_an_editable_package_is_not_compiled(project: Project) -> None:
     builder = WheelBuilder(str(project.root))
-    config = {"modules": ["trionet.quick"]}
-    hook = HotPathHook(str(project.root), config, builder.config, builder.metadata, "", "wheel")
+    hook = HotPathHook(str(project.root), {}, builder.config, builder.metadata, "", "wheel")
     data: dict[str, Any] = {}
 
     hook.initialize("editable", data)

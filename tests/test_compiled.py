@@ -5,20 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tomllib
 import zipfile
 from importlib import import_module
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader
 from pathlib import Path
 
 import pytest
+from compile_hot_path import marked_files
 
 import trionet
 from support.trionet_process import trionet_broker_process
 
 ROOT = Path(__file__).resolve().parent.parent
-BUILD = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["hatch"]["build"]
-MODULES: list[str] = BUILD["targets"]["wheel"]["hooks"]["custom"]["modules"]
+MODULES = [file.removesuffix(".py").replace("/", ".") for file in marked_files(ROOT)]
 SUFFIX = EXTENSION_SUFFIXES[0]
 LIBRARY = f"trionet__mypyc{SUFFIX}"
 
@@ -36,7 +35,7 @@ def python(program: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_a_listed_module_is_compiled(name: str) -> None:
+def test_a_marked_module_is_compiled(name: str) -> None:
     module = import_module(name)
 
     expected = Path(trionet.__file__).parents[1] / f"{name.replace('.', '/')}{SUFFIX}"
@@ -121,7 +120,7 @@ def test_nothing_tells_where_it_was_built() -> None:
 
 
 def test_a_traceback_shows_the_source() -> None:
-    done = python("from trionet.protocol.records.batch import read_header; read_header(b'')")
+    done = python("from trionet.protocol.records._batch import read_header; read_header(b'')")
 
-    assert 'File "trionet/protocol/records/batch.py", line ' in done.stderr
+    assert 'File "trionet/protocol/records/_batch.py", line ' in done.stderr
     assert 'raise_from(WireFormatError("a batch header ends too early"), error)' in done.stderr

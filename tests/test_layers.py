@@ -63,7 +63,7 @@ SOURCES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def folder(module: str) -> str:
-    """``trionet.broker.log.index`` → ``broker``; the root itself is ``__init__``."""
+    """``trionet.broker.log.segments._index`` → ``broker``; the root itself is ``__init__``."""
     return module.split(".")[1] if "." in module else "__init__"
 
 
@@ -92,7 +92,7 @@ def imported_modules(node: ast.Import | ast.ImportFrom, package: str) -> Iterato
         if node.level:
             parts = package.split(".")
             base = ".".join([*parts[: len(parts) - node.level + 1], *base.split(".")]).rstrip(".")
-        # `from trionet.net import selector` imports the module, `… import Selector` the package.
+        # `from trionet.net import _selector` imports the module, `… import Selector` the package.
         names = [
             whole if (whole := f"{base}.{alias.name}") in SOURCES else base
             for alias in node.names
@@ -187,13 +187,13 @@ def test_a_circle_is_found_when_there_is_one(graph: dict[str, set[str]], circle:
 @pytest.mark.parametrize(
     ("statement", "package", "modules"),
     [
-        ("import trionet.net.channel", "trionet.server", ["trionet.net.channel"]),
+        ("import trionet.net._channel", "trionet.server", ["trionet.net._channel"]),
         ("import trio, os", "trionet.server", ["trio", "os"]),
-        ("from trionet.net.channel import Channel", "trionet.server", ["trionet.net.channel"]),
-        ("from trionet.net import channel", "trionet.server", ["trionet.net.channel"]),
-        ("from ..net.channel import Channel", "trionet.server", ["trionet.net.channel"]),
-        ("from .channel import Channel", "trionet.net", ["trionet.net.channel"]),
-        ("from . import channel", "trionet.net", ["trionet.net.channel"]),
+        ("from trionet.net._channel import Channel", "trionet.server", ["trionet.net._channel"]),
+        ("from trionet.net import _channel", "trionet.server", ["trionet.net._channel"]),
+        ("from ..net._channel import Channel", "trionet.server", ["trionet.net._channel"]),
+        ("from ._channel import Channel", "trionet.net", ["trionet.net._channel"]),
+        ("from . import _channel", "trionet.net", ["trionet.net._channel"]),
         ("from .. import errors", "trionet.net", ["trionet.errors"]),
         ("from trionet import open_broker", "trionet.net", ["trionet"]),
         ("from trionet import __version__", "trionet.net", []),

@@ -16,11 +16,11 @@ CODE = ["trionet", "tests", "demo", "docs", ".ci"]
 #: What users call: there every async function is a checkpoint on each of its paths. Further inside,
 #: a request passes through hands that only sometimes wait: one checkpoint per turn of the loop.
 FOR_USERS = (
-    "trionet/broker/broker.py",
+    "trionet/broker/run/_broker.py",
     "trionet/cli/",
     "trionet/client/",
     "trionet/dashboard/",
-    "trionet/server/socket_server.py",
+    "trionet/server/_socket_server.py",
     "trionet/spark/",
     "trionet/testing/",
 )

@@ -12,8 +12,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = """
-import trionet, trionet.net.framing
-print(trionet.is_compiled(), trionet.net.framing.__file__, trionet.__file__)
+import trionet, trionet.net.wire._framing
+print(trionet.is_compiled(), trionet.net.wire._framing.__file__, trionet.__file__)
 """
 
 
@@ -25,7 +25,7 @@ def installed(tmp_path: Path) -> Path:
     # Empty files are found like real ones, and then cannot be loaded.
     suffix = EXTENSION_SUFFIXES[0]
     (tmp_path / f"trionet__mypyc{suffix}").touch()
-    (tmp_path / f"trionet/net/framing{suffix}").touch()
+    (tmp_path / f"trionet/net/wire/_framing{suffix}").touch()
     return tmp_path
 
 
@@ -41,7 +41,7 @@ def test_with_the_variable_the_source_is_imported(installed: Path) -> None:
 
     package = installed / "trionet"
     assert "" == done.stderr
-    assert ["False", f"{package / 'net/framing.py'}", f"{package / '__init__.py'}"] == (
+    assert ["False", f"{package / 'net/wire/_framing.py'}", f"{package / '__init__.py'}"] == (
         done.stdout.split()
     )
 
@@ -61,5 +61,6 @@ def test_what_lies_beside_another_trionet_does_not_count(installed: Path) -> Non
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
 
     assert (
-        f"False {ROOT / 'trionet/net/framing.py'} {ROOT / 'trionet/__init__.py'}\n" == done.stdout
+        f"False {ROOT / 'trionet/net/wire/_framing.py'} {ROOT / 'trionet/__init__.py'}\n"
+        == done.stdout
     )

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from trionet import testing as testing
     from trionet.broker import Broker, open_broker
     from trionet.client import ManualMetadataUpdater, NetworkClient, Node, open_network_client
+    from trionet.client._topic_partition import TopicPartition
     from trionet.client.admin import Admin, open_admin
     from trionet.client.consumer import Consumer, ConsumerBatch, ConsumerRecord, open_consumer
     from trionet.client.producer import (
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
         RecordMetadata,
         open_producer,
     )
-    from trionet.client.topic_partition import TopicPartition
     from trionet.server import SocketServer, serve
 
 __version__ = "0.1.0"
@@ -136,7 +136,7 @@ _HOMES = {
     "Producer": "trionet.client.producer",
     "RecordMetadata": "trionet.client.producer",
     "SocketServer": "trionet.server",
-    "TopicPartition": "trionet.client.topic_partition",
+    "TopicPartition": "trionet.client._topic_partition",
     "open_admin": "trionet.client.admin",
     "open_broker": "trionet.broker",
     "open_consumer": "trionet.client.consumer",

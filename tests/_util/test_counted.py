@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trionet._util.counted import counted
+from trionet._util._counted import counted
 
 
 @pytest.mark.parametrize(

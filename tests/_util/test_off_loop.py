@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
-from trionet._util.off_loop import OFF_LOOP_BYTES, off_loop
+from trionet._util._off_loop import OFF_LOOP_BYTES, off_loop
 
 LOOP_OR_THREAD = pytest.mark.parametrize(
     "size", [0, OFF_LOOP_BYTES - 1, OFF_LOOP_BYTES, 1 << 30], ids=str

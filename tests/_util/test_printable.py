@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet._util.printable import printable, quoted
+from trionet._util._printable import printable, quoted
 
 
 @given(st.text())

@@ -4,7 +4,7 @@ import traceback
 
 import pytest
 
-from trionet._util.raising import again, raise_from
+from trionet._util._raising import again, raise_from
 from trionet.errors import ApiError, DisconnectedError
 
 

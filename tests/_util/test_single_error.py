@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 import trio
 
-from trionet._util.single_error import raise_single_error
+from trionet._util._single_error import raise_single_error
 
 
 async def in_hidden_nurseries(body: Callable[[trio.Nursery], Awaitable[None]]) -> None:

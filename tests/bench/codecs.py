@@ -21,7 +21,7 @@ from bench.measured import Figure, Measured
 from bench.messages import Case, cases
 from bench.options import Options
 from protocol.kio_values import entity_class
-from trionet.protocol.codec import ApiVersionCodec, lookup
+from trionet.protocol._codec import ApiVersionCodec, lookup
 from trionet.protocol.messages.registry import APIS
 
 RUNS = 3

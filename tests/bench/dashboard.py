@@ -35,13 +35,13 @@ from support.processes import SAME_TRIONET, first_line, running
 from support.pty_program import PtyProgram, pty_program
 from support.trionet_process import trionet_broker_process
 from trionet import open_admin, open_broker
-from trionet.dashboard.ansi import Painter
-from trionet.dashboard.cells import UNICODE
-from trionet.dashboard.model import Model
-from trionet.dashboard.rows import ConnectionRow, TopicRow
-from trionet.dashboard.screen import draw
-from trionet.dashboard.sources.in_process import InProcessReader
-from trionet.dashboard.ui import Ui
+from trionet.dashboard.drawing._cells import UNICODE
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.model._rows import ConnectionRow, TopicRow
+from trionet.dashboard.sources._in_process import InProcessReader
+from trionet.dashboard.terminal._ansi import Painter
+from trionet.dashboard.ui._screen import draw
+from trionet.dashboard.ui._ui import Ui
 from trionet.dashboard.views import all_views
 
 RUNS = 15

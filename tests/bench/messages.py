@@ -8,6 +8,7 @@ from typing import Final
 import attrs
 
 from trionet.protocol import api_keys
+from trionet.protocol._wire import Message
 from trionet.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -47,7 +48,6 @@ from trionet.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from trionet.protocol.wire import Message
 
 MEGABYTE: Final = 1 << 20
 _TOPIC: Final = "benchmark"

@@ -20,19 +20,27 @@ import trionet
 from bench.measured import Figure, Measured
 from bench.options import Options
 from trionet.protocol.records import (
-    implementation,
-    pure_reader,
-    pure_writer,
-    typed_reader,
-    typed_writer,
+    _implementation as implementation,
 )
-from trionet.protocol.records.records import (
+from trionet.protocol.records import (
+    _pure_reader as pure_reader,
+)
+from trionet.protocol.records import (
+    _pure_writer as pure_writer,
+)
+from trionet.protocol.records import (
+    _typed_reader as typed_reader,
+)
+from trionet.protocol.records import (
+    _typed_writer as typed_writer,
+)
+from trionet.protocol.records._records import (
     batch_chunks,
     decode_batch,
     decode_columns,
     decode_values,
 )
-from trionet.protocol.records.types import NewRecord
+from trionet.protocol.records._types import NewRecord
 
 RUNS = 5
 SECONDS = 0.5

@@ -14,14 +14,15 @@ from bench.measured import Figure, Measured
 from bench.messages import MEGABYTE, fetch, heartbeat, produce
 from bench.options import Options
 from trionet.protocol import api_keys
-from trionet.protocol.codec import ApiVersionCodec, lookup
-from trionet.protocol.header import (
+from trionet.protocol._codec import ApiVersionCodec, lookup
+from trionet.protocol._header import (
     decode_request_header,
     encode_request_header,
     encode_response_header,
     frame,
     skip_tags,
 )
+from trionet.protocol._wire import Message
 from trionet.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from trionet.protocol.messages.heartbeat import HeartbeatResponse
 from trionet.protocol.messages.produce import (
@@ -29,16 +30,15 @@ from trionet.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from trionet.protocol.records.batch import (
+from trionet.protocol.records._batch import (
     CRC_START,
     HEADER_SIZE,
     BatchHeader,
     check_crc,
     read_header,
 )
-from trionet.protocol.records.crc32c import crc32c
-from trionet.protocol.records.records import encode_batch
-from trionet.protocol.wire import Message
+from trionet.protocol.records._crc32c import crc32c
+from trionet.protocol.records._records import encode_batch
 
 RUNS = 3
 SECONDS = 0.5

@@ -14,12 +14,12 @@ import pyarrow as pa
 
 from bench.measured import Figure, Measured
 from bench.options import Options
-from trionet.client.topic_partition import TopicPartition
-from trionet.protocol.records.batch import iter_batches
-from trionet.protocol.records.compression import LZ4, NONE
-from trionet.protocol.records.records import decode_columns, encode_batch
-from trionet.spark.columns import ColumnDecoder
-from trionet.spark.fetched import Fetched
+from trionet.client._topic_partition import TopicPartition
+from trionet.protocol.records._batch import iter_batches
+from trionet.protocol.records._records import decode_columns, encode_batch
+from trionet.protocol.records.compression._codecs import LZ4, NONE
+from trionet.spark.source._arrow_decoder import ColumnDecoder
+from trionet.spark.source._fetched import Fetched
 
 RUNS = 5
 SECONDS = 0.5

@@ -9,7 +9,7 @@ from time import perf_counter_ns
 
 from bench.measured import Figure, Measured
 from bench.options import Options
-from trionet.metrics.request_times import RequestTimes, TimedRequest, count_finished
+from trionet.metrics._request_times import RequestTimes, TimedRequest, count_finished
 
 RUNS = 5
 SECONDS = 0.5

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.broker.alterations import (
+from trionet.broker.config._alterations import (
     APPEND,
     DELETE,
     SET,

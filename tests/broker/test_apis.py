@@ -10,10 +10,10 @@ from protocol.generator import coverage
 from support.brokers import close_reasons, settled
 from support.client import connect, encode_request
 from trionet import Broker, open_broker
-from trionet.broker.served import APIS
-from trionet.net.close_reason import CloseReason
+from trionet.broker.run._served_apis import APIS
+from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol import error_codes
-from trionet.protocol.codec import lookup
+from trionet.protocol._codec import lookup
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic

@@ -28,7 +28,7 @@ from support.calls import (
 from support.client import connect
 from support.leaks import nothing_left_behind
 from trionet import ConfigError, open_broker
-from trionet.net.close_reason import CloseReason
+from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol import error_codes
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic

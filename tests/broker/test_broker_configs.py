@@ -31,13 +31,13 @@ from support.config_calls import (
 from support.nodes import connect_to
 from support.tls import certificate, write_pem
 from trionet import ConfigError, open_broker
-from trionet.broker.broker_configs import OF_ALL, Apply, BrokerConfigs, reset_altered
-from trionet.broker.config import BrokerConfig
-from trionet.broker.database import DATABASE_NAME, Database, open_database
-from trionet.broker.dynamic_config import DynamicConfig
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.config._dynamic_config import DynamicConfig
+from trionet.broker.config._dynamic_config_store import OF_ALL, Apply, BrokerConfigs, reset_altered
+from trionet.broker.storage._database import DATABASE_NAME, Database, open_database
 from trionet.errors import ApiError
 from trionet.protocol import error_codes
-from trionet.server.connection_limits import UNLIMITED
+from trionet.server.quotas._connection_limits import UNLIMITED
 
 
 class Node:

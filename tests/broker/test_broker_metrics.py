@@ -20,9 +20,9 @@ from support.leaks import nothing_left_behind
 from support.tls import certificate, client_context, write_pem
 from support.wire import Peer
 from trionet import Broker, ConfigError, open_broker
-from trionet.broker.broker_metrics import KAFKA_METRICS, BrokerMetrics
-from trionet.metrics.kafka_names import SERVER_METRICS
-from trionet.metrics.selector_names import SELECTOR_METRICS
+from trionet.broker.telemetry._broker_metrics import KAFKA_METRICS, BrokerMetrics
+from trionet.metrics._kafka_names import SERVER_METRICS
+from trionet.metrics._selector_names import SELECTOR_METRICS
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 
 

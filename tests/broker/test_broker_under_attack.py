@@ -25,8 +25,8 @@ from support.client import Client, connect, encode_request, host_and_port
 from support.leaks import nothing_left_behind
 from support.wire import Peer
 from trionet import Broker, open_broker
-from trionet.net.close_reason import CloseReason
-from trionet.net.framing import FrameDecoder
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._framing import FrameDecoder
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 
 FOREVER_MS = 2**31 - 1

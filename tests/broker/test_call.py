@@ -10,11 +10,11 @@ import trio
 from support.client import Client, connect, encode_request, host_and_port
 from support.wire import Peer
 from trionet import SocketServer
-from trionet.broker.apis import Api, Apis
-from trionet.broker.call import Call
-from trionet.broker.long_calls import LongCalls
-from trionet.net.close_reason import CloseReason
-from trionet.net.endpoint import Endpoint
+from trionet.broker.api._call import Call
+from trionet.broker.api._dispatch import Api, Apis
+from trionet.broker.api._long_calls import LongCalls
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._endpoint import Endpoint
 from trionet.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,

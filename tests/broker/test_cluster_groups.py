@@ -31,7 +31,7 @@ from support.group_calls import (
 )
 from support.nodes import address, connect_to
 from trionet import Broker, open_broker
-from trionet.broker.groups.placement import partition_of
+from trionet.broker.groups._offsets_partition import partition_of
 from trionet.protocol import error_codes
 from trionet.protocol.messages.delete_groups import DeleteGroupsRequest
 from trionet.protocol.messages.describe_groups import DescribeGroupsRequest

@@ -45,7 +45,7 @@ from trionet.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderPartition,
     OffsetForLeaderTopic,
 )
-from trionet.protocol.records.batch import iter_batches
+from trionet.protocol.records._batch import iter_batches
 
 NODES = [1, 2, 3]
 FOREVER_MS = 2**31 - 1

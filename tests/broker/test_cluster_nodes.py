@@ -27,7 +27,7 @@ from support.client import Client, connect, host_and_port
 from support.leaks import nothing_left_behind
 from support.nodes import address, connect_to
 from trionet import Broker, open_broker
-from trionet.broker.cluster import ELECTIONS_AT_ONCE
+from trionet.broker.model._cluster import ELECTIONS_AT_ONCE
 from trionet.errors import ConfigError
 from trionet.protocol import error_codes
 from trionet.protocol.messages.init_producer_id import InitProducerIdRequest

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from trionet.broker.config import BrokerConfig
-from trionet.broker.properties import parse_properties
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.config._properties import parse_properties
 from trionet.errors import ConfigError
-from trionet.net.endpoint import Endpoint
+from trionet.net.wire._endpoint import Endpoint
 
 # The settings of the config/server.properties that comes with Kafka 4.3.
 KRAFT_PROPERTIES = """
@@ -319,7 +319,7 @@ def test_a_listeners_own_setting_has_the_type_of_the_brokers() -> None:
 
 def test_importing_the_configuration_loads_neither_sqlite_nor_what_only_errors_need() -> None:
     program = (
-        "import sys, trionet.broker.config; "
+        "import sys, trionet.broker.config._broker_config; "
         "print(sorted({'difflib', 'sqlite3'} & set(sys.modules)))"
     )
     done = subprocess.run(

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from trionet.broker.config import BROKER_KEYS, BrokerConfig
-from trionet.broker.config_describe import (
+from trionet.broker.config._broker_config import BROKER_KEYS, BrokerConfig
+from trionet.broker.config._describe import (
     ConfigEntry,
     ConfigSynonym,
     describe_all_brokers,
@@ -15,9 +15,9 @@ from trionet.broker.config_describe import (
     describe_loggers,
     describe_topic,
 )
-from trionet.broker.config_topic_keys import TOPIC_KEYS
-from trionet.broker.dynamic_config import DynamicConfig
-from trionet.protocol.config_types import BOOLEAN, INT, LIST, LONG, PASSWORD, Password, Value
+from trionet.broker.config._dynamic_config import DynamicConfig
+from trionet.broker.config._topic_keys import TOPIC_KEYS
+from trionet.protocol._config_types import BOOLEAN, INT, LIST, LONG, PASSWORD, Password, Value
 
 TOPIC, OWN, OF_ALL, STATIC, DEFAULT = 1, 2, 3, 4, 5
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 
 import pytest
 
-from trionet.broker.config import BROKER_KEYS, BrokerConfig
-from trionet.broker.config_dynamic_keys import (
+from trionet.broker.config._broker_config import BROKER_KEYS, BrokerConfig
+from trionet.broker.config._dynamic_keys import (
     DYNAMIC,
     LISTENER_LIMITS,
     PER_BROKER,
@@ -22,7 +22,7 @@ from trionet.broker.config_dynamic_keys import (
     stores_of,
 )
 from trionet.errors import ConfigError
-from trionet.protocol.config_types import HIDDEN, Password, Value
+from trionet.protocol._config_types import HIDDEN, Password, Value
 
 BROKER = BrokerConfig.from_settings(
     {

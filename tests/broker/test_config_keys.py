@@ -10,13 +10,13 @@ import pytest
 import trionet
 from support.cache import Unavailable
 from support.kafka_tools import kafka_tool
-from trionet.broker.config import BROKER_KEYS
-from trionet.broker.config_dynamic_keys import DYNAMIC, PER_BROKER
-from trionet.broker.config_keys import APPLIED, DYNAMIC_ONLY, ONE_NODE, OURS
-from trionet.broker.config_keys_later import ASKS_FOR_NOTHING, INTERNAL, LATER
-from trionet.broker.config_topic_keys import TOPIC_KEYS
-from trionet.broker.log.config import LogConfig
-from trionet.protocol.config_types import Row, parse_value, value_text
+from trionet.broker.config._broker_config import BROKER_KEYS
+from trionet.broker.config._broker_keys import APPLIED, DYNAMIC_ONLY, ONE_NODE, OURS
+from trionet.broker.config._broker_keys_not_applied import ASKS_FOR_NOTHING, INTERNAL, LATER
+from trionet.broker.config._dynamic_keys import DYNAMIC, PER_BROKER
+from trionet.broker.config._topic_keys import TOPIC_KEYS
+from trionet.broker.log.segments._log_config import LogConfig
+from trionet.protocol._config_types import Row, parse_value, value_text
 
 KINDS = ("BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
 
@@ -98,7 +98,7 @@ def test_topic_keys_are_in_order_and_have_the_defaults_of_the_broker_keys() -> N
 def _sources() -> str:
     """The package's code, without the modules that know every key, and without who is a client."""
     package = Path(trionet.__file__).parent
-    tables = ("config_keys", "config_topic_keys", "config_dynamic_keys", "config_describe")
+    tables = ("_broker_keys", "_topic_keys", "_dynamic_keys", "_describe.py")
     return "\n".join(
         path.read_text("utf-8")
         for path in package.rglob("*.py")

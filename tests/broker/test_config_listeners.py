@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.broker.config import BrokerConfig
+from trionet.broker.config._broker_config import BrokerConfig
 from trionet.errors import ConfigError
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.broker.config import BrokerConfig
-from trionet.broker.config_topic_keys import (
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.config._topic_keys import (
     TOPIC_KEYS,
     check_topic_overrides,
     topic_config,
     topic_keys_not_applied,
 )
 from trionet.errors import ApiError
-from trionet.protocol.config_types import LONG_MAX, Value
+from trionet.protocol._config_types import LONG_MAX, Value
 from trionet.protocol.error_codes import INVALID_CONFIG
 
 DEFAULTS = BrokerConfig.from_settings({})

@@ -11,11 +11,15 @@ import pytest
 from support.client import connect
 from support.sasl import scram
 from trionet import open_broker
-from trionet.broker.credentials import ScramCredentials, add_scram_user, check_user_name
-from trionet.broker.database import DATABASE_NAME, IN_MEMORY, DatabaseError, open_database
+from trionet.broker.security._scram_credentials import (
+    ScramCredentials,
+    add_scram_user,
+    check_user_name,
+)
+from trionet.broker.storage._database import DATABASE_NAME, IN_MEMORY, DatabaseError, open_database
 from trionet.errors import AuthenticationError, ConfigError
-from trionet.net.sasl.mechanism import USER_NAME_CHARACTERS_MAX
-from trionet.net.sasl.scram import HASHES, ScramServer, salted
+from trionet.net.sasl._mechanism import USER_NAME_CHARACTERS_MAX
+from trionet.net.sasl._scram import HASHES, ScramServer, salted
 from trionet.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from trionet.protocol.messages.sasl_handshake import SaslHandshakeRequest
 

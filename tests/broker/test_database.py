@@ -16,7 +16,7 @@ import pytest
 import trio
 import trio.testing
 
-from trionet.broker.database import (
+from trionet.broker.storage._database import (
     DATABASE_NAME,
     IN_MEMORY,
     MIGRATIONS,
@@ -193,7 +193,7 @@ async def test_transactions_run_one_at_a_time_in_the_order_of_their_callers(path
 async def test_what_was_committed_survives_a_process_that_is_killed(path: str) -> None:
     program = (
         "import os, sys, trio\n"
-        "from trionet.broker.database import open_database\n"
+        "from trionet.broker.storage._database import open_database\n"
         "async def main():\n"
         "    async with open_database(sys.argv[1]) as database:\n"
         "        await database.transaction(lambda connection: connection.execute(\n"
@@ -426,7 +426,7 @@ async def test_a_database_of_an_older_version_is_brought_forward(path: str) -> N
 def test_sqlite_is_loaded_by_opening_and_not_by_importing() -> None:
     program = (
         "import sys, trio\n"
-        "from trionet.broker.database import open_database\n"
+        "from trionet.broker.storage._database import open_database\n"
         "print('sqlite3' in sys.modules)\n"
         "async def main():\n"
         "    async with open_database(':memory:'):\n"
@@ -444,7 +444,7 @@ def _killed(path: str, transactions: int) -> bytes:
     """What SIGKILL leaves of a database: a write-ahead log that nobody has emptied."""
     program = (
         "import os, sys, trio\n"
-        "from trionet.broker.database import open_database\n"
+        "from trionet.broker.storage._database import open_database\n"
         "async def main():\n"
         "    async with open_database(sys.argv[1]) as database:\n"
         "        for number in range(int(sys.argv[2])):\n"

@@ -15,8 +15,13 @@ from trio.testing import MockClock
 
 from support.turns import turns_during
 from trionet import open_broker
-from trionet.broker.broker import STOP_GRACE_SECONDS
-from trionet.broker.delayed import AT_ONCE_MAX, COMPLETED_IN_A_TURN, SWEEP_AT_LEAST, Purgatory
+from trionet.broker.model._purgatory import (
+    AT_ONCE_MAX,
+    COMPLETED_IN_A_TURN,
+    SWEEP_AT_LEAST,
+    Purgatory,
+)
+from trionet.broker.run._broker import STOP_GRACE_SECONDS
 
 NEVER = float("inf")
 

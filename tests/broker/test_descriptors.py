@@ -12,17 +12,21 @@ from pathlib import Path
 
 import pytest
 
-import trionet.broker.descriptors as module
+import trionet.broker.run._file_descriptors as module
 from support.calls import batch, create_topic, delete_topic, fetch, produce, values_of
 from support.client import connect, host_and_port
 from support.eventually import eventually
 from support.leaks import descriptors
 from support.trionet_process import trionet_broker_process
 from trionet import open_broker
-from trionet.broker.config import BrokerConfig
-from trionet.broker.descriptors import CONNECTIONS_MIN, connections_max, log_connections_max
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.run._file_descriptors import (
+    CONNECTIONS_MIN,
+    connections_max,
+    log_connections_max,
+)
 from trionet.protocol.error_codes import KAFKA_STORAGE_ERROR
-from trionet.server.connection_limits import UNLIMITED
+from trionet.server.quotas._connection_limits import UNLIMITED
 
 resource = pytest.importorskip("resource", reason="needs the limits of Unix")
 

@@ -6,8 +6,8 @@ import logging
 
 import pytest
 
-from trionet.broker.config import BrokerConfig
-from trionet.broker.dynamic_config import DynamicConfig
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.config._dynamic_config import DynamicConfig
 from trionet.errors import ConfigError
 
 STATIC = BrokerConfig.from_settings({"message.max.bytes": 1, "num.io.threads": 4})

@@ -18,7 +18,7 @@ from support.extreme_messages import ExtremeMessages
 from support.group_calls import commit, committed
 from support.virtual import connect_in_memory
 from trionet import open_broker
-from trionet.broker.served import APIS
+from trionet.broker.run._served_apis import APIS
 from trionet.protocol.error_codes import NONE
 from trionet.protocol.messages.registry import APIS as REGISTRY
 from trionet.testing import MemoryNetwork, run_virtual

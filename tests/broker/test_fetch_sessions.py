@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from support.calls import fetch_request
-from trionet.broker.fetch_sessions import (
+from trionet.broker.model._fetch_sessions import (
     FetchContext,
     FetchedPartition,
     FetchSession,

@@ -7,9 +7,9 @@ import threading
 import pytest
 import trio
 
-from trionet._util.off_loop import OFF_LOOP_BYTES
-from trionet.broker.in_steps import AT_A_TIME, in_steps
-from trionet.protocol.records.steps import Steps, Work
+from trionet._util._off_loop import OFF_LOOP_BYTES
+from trionet.broker.storage._in_steps import AT_A_TIME, in_steps
+from trionet.protocol.records._steps import Steps, Work
 
 
 async def test_others_go_on_between_two_steps() -> None:

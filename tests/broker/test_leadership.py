@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.broker.leadership import NO_LEADER, Leadership, PartitionRegistration
+from trionet.broker.model._leadership import NO_LEADER, Leadership, PartitionRegistration
 
 NODES = [1, 2, 3]
 

@@ -16,9 +16,9 @@ from support.client import Client, connect, encode_request, host_and_port
 from support.turns import turns_during
 from support.wire import Peer
 from trionet import Broker, open_broker
-from trionet.broker.call import QUICK_ELEMENTS
-from trionet.broker.long_calls import AT_A_TIME, LongCalls
-from trionet.net.close_reason import CloseReason
+from trionet.broker.api._call import QUICK_ELEMENTS
+from trionet.broker.api._long_calls import AT_A_TIME, LongCalls
+from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol import error_codes
 from trionet.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from trionet.protocol.messages.describe_log_dirs import DescribeLogDirsRequest

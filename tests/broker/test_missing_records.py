@@ -12,7 +12,7 @@ from support.calls import append, create_topic, fetch, produce, values_of
 from support.calls import batch as batch_of
 from support.client import connect
 from trionet import open_broker, open_consumer
-from trionet.broker.log.missing import MissingRecordsError
+from trionet.broker.log.recovery._missing_records import MissingRecordsError
 from trionet.errors import ConfigError
 from trionet.protocol import error_codes
 

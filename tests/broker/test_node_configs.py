@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.broker.config import BrokerConfig
-from trionet.broker.node_configs import BROKERS_MAX, node_configs
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.run._node_configs import BROKERS_MAX, node_configs
 from trionet.errors import ConfigError
 
 

@@ -9,13 +9,13 @@ from typing import Any, cast
 
 import pytest
 
-from trionet.broker.own_topic import FIELDS, NAMES_OF, OwnTopic
-from trionet.broker.served import APIS
-from trionet.broker.topics import TopicRegistry
+from trionet.broker.model._request_log_topic import FIELDS, NAMES_OF, OwnTopic
+from trionet.broker.model._topic_registry import TopicRegistry
+from trionet.broker.run._served_apis import APIS
 from trionet.protocol import api_keys
-from trionet.protocol.codec import Message, lookup
+from trionet.protocol._codec import Message, lookup
+from trionet.protocol._wire import NO_UUID
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from trionet.protocol.wire import NO_UUID
 
 # Groups' own: what members subscribe to is bytes, which nobody but they reads.
 _NAME_TOPICS = {"topic", "topics", "topic_names", "topic_data", "topic_id", "resource_name"}

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from trionet.broker import process_metrics
-from trionet.metrics.registry import Registry
+from trionet.broker.telemetry import _process_metrics as process_metrics
+from trionet.metrics._registry import Registry
 
 
 def numbers() -> dict[str, float]:

@@ -9,8 +9,8 @@ import pytest
 import trio
 import trio.testing
 
-from trionet.broker.database import DATABASE_NAME, IN_MEMORY, DatabaseError, open_database
-from trionet.broker.producer_ids import BLOCK_SIZE, ProducerIds
+from trionet.broker.model._producer_ids import BLOCK_SIZE, ProducerIds
+from trionet.broker.storage._database import DATABASE_NAME, IN_MEMORY, DatabaseError, open_database
 
 
 async def test_nothing_is_given_before_a_block_is_reserved() -> None:

@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.broker.properties import PROPERTIES_BYTES_MAX, parse_properties, read_properties
+from trionet.broker.config._properties import (
+    PROPERTIES_BYTES_MAX,
+    parse_properties,
+    read_properties,
+)
 from trionet.errors import ConfigError
 
 

@@ -10,11 +10,11 @@ from support.sasl import api_versions, handshake, plain, request, token
 from support.tls import certificate, write_pem
 from support.wire import Peer
 from trionet import open_broker
-from trionet.broker.refusals import log_refusal
-from trionet.net.close_reason import CloseReason
+from trionet.broker.security._authentication_log import log_refusal
+from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol import api_keys
 from trionet.protocol.messages.metadata import MetadataRequest
-from trionet.server.closed_connections import ClosedConnection
+from trionet.server._closed_connections import ClosedConnection
 
 PLAIN_USERS = (
     'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="secret";'

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from trionet.broker.request_counts import OTHER_SOFTWARE, SOFTWARE_MAX, RequestCounts
-from trionet.metrics.registry import Registry
-from trionet.metrics.request_metrics import RequestMetrics
+from trionet.broker.api._request_counts import OTHER_SOFTWARE, SOFTWARE_MAX, RequestCounts
+from trionet.metrics._registry import Registry
+from trionet.metrics._request_metrics import RequestMetrics
 from trionet.protocol import error_codes
 from trionet.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse
 

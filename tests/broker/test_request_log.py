@@ -11,9 +11,9 @@ import pytest
 from support.calls import create_topic
 from support.client import connect
 from trionet import open_broker
-from trionet.broker.request_log import BROKER, BROKER_LOGGER, TOPIC, is_harmless, loggable
+from trionet.broker.api._request_logger import BROKER, BROKER_LOGGER, TOPIC, is_harmless, loggable
 from trionet.protocol import api_keys
-from trionet.protocol.config_types import HIDDEN
+from trionet.protocol._config_types import HIDDEN
 from trionet.protocol.messages import alter_configs, incremental_alter_configs
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.protocol.messages.metadata import MetadataRequest

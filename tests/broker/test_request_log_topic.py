@@ -33,7 +33,7 @@ from support.client import Client, connect, encode_request
 from support.eventually import eventually
 from support.virtual import connect_in_memory
 from trionet import Broker, ConfigError, open_broker
-from trionet.broker.broker_metrics import REQUEST_LOG
+from trionet.broker.telemetry._broker_metrics import REQUEST_LOG
 from trionet.protocol import api_keys, error_codes
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.protocol.request_log import (

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from trionet.broker.request_recorder import RequestRecorder
+from trionet.broker.telemetry._request_recorder import RequestRecorder
 
 
 def taken(sample_ppm: int, count: int, seed: int = 1) -> list[bool]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from trionet.broker.response_errors import errors_in
+from trionet.broker.api._response_errors import errors_in
 from trionet.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnResponse,

@@ -21,13 +21,13 @@ from support.sasl import (
     token,
 )
 from support.tokens import initial, signed
-from trionet.broker.sasl_exchange import SaslExchange
+from trionet.broker.security._sasl_exchange import SaslExchange
 from trionet.errors import AuthenticationError
-from trionet.net.authenticator import Progress, Step
-from trionet.net.close_reason import CloseReason
-from trionet.net.principal import ANONYMOUS, Principal
-from trionet.net.sasl.plain import PlainServer, verify_with
-from trionet.net.sasl.scram import HASHES
+from trionet.net._authenticator import Progress, Step
+from trionet.net._principal import ANONYMOUS, Principal
+from trionet.net.sasl._plain import PlainServer, verify_with
+from trionet.net.sasl._scram import HASHES
+from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol import api_keys, error_codes
 
 GENERIC = (

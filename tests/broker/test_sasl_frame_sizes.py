@@ -9,8 +9,8 @@ from support.sasl import handshake, token
 from support.sasl_rig import ALICE, DELAY, ask, authenticating
 from support.serving import answer
 from support.wire import frame
-from trionet.net.close_reason import CloseReason
-from trionet.net.framing import UNLIMITED
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._framing import UNLIMITED
 
 
 @pytest.fixture(params=["SASL_PLAINTEXT", "SASL_SSL"])

@@ -12,10 +12,10 @@ from support.sasl import decoded, exchange, handshake, plain, token
 from support.serving import Serving, serving
 from support.tls import server_context
 from support.wire import Peer
-from trionet.net import preparing
-from trionet.net.close_reason import CloseReason
+from trionet.net import _preparing as preparing
+from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol import api_keys, error_codes
-from trionet.server.channel_builder import ListenerSecurity
+from trionet.server._channel_builder import ListenerSecurity
 
 DELAY, LINGER = 0.25, 0.5
 FAILED = CloseReason.AUTHENTICATION_FAILED

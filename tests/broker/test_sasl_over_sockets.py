@@ -22,9 +22,9 @@ from support.sasl import (
 from support.sasl_rig import ALICE, DELAY, METADATA, ask, authenticating
 from support.serving import answer
 from support.wire import Peer, frame
-from trionet.net.close_reason import CloseReason
-from trionet.net.sasl.plain import PlainServer, verify_with
-from trionet.net.sasl.scram import ScramServer
+from trionet.net.sasl._plain import PlainServer, verify_with
+from trionet.net.sasl._scram import ScramServer
+from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol import api_keys, error_codes
 
 

@@ -17,8 +17,8 @@ from support.sasl import (
     token,
 )
 from support.tokens import initial, signed
-from trionet.net.authenticator import Gate, Progress
-from trionet.net.close_reason import CloseReason
+from trionet.net._authenticator import Gate, Progress
+from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol import api_keys, error_codes
 from trionet.protocol.messages.metadata import MetadataRequest
 

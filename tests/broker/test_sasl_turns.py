@@ -13,8 +13,8 @@ from support.serving import answer, serving
 from support.wire import Peer, frame
 from trionet.protocol import api_keys
 from trionet.protocol.messages.metadata import MetadataRequest
-from trionet.server.channel_builder import ListenerSecurity
-from trionet.server.processor import Processor
+from trionet.server._channel_builder import ListenerSecurity
+from trionet.server._processor import Processor
 
 METADATA = request(api_keys.METADATA, 1, MetadataRequest())
 CLIENTS = 20
@@ -41,7 +41,7 @@ async def test_tokens_are_evaluated_one_by_one_if_each_takes_its_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What comes behind a token that waits is a request, once that has let its client in."""
-    monkeypatch.setattr("trionet.net.preparing_time.SECONDS_PER_PASS_MAX", 0.0)
+    monkeypatch.setattr("trionet.net._preparing_time.SECONDS_PER_PASS_MAX", 0.0)
     security = ListenerSecurity(authenticator=lambda _: exchange())
     async with serving("poller", security=security, num_network_threads=2) as rig:
         peers = [await begun(await rig.connect()) for _ in range(CLIENTS)]

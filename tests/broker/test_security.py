@@ -27,15 +27,19 @@ from support.tls import (
 )
 from support.tokens import RSA_KEY, initial, jwk, key_set, signed, unsecured
 from support.wire import tcp_pair
-from trionet.broker.config import BrokerConfig
-from trionet.broker.security import RELOAD_CHECK_SECONDS, SecuredListener, listener_security
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.security._listener_security import (
+    RELOAD_CHECK_SECONDS,
+    SecuredListener,
+    listener_security,
+)
 from trionet.errors import AuthenticationError, ConfigError
-from trionet.net.authenticator import Authenticator, Progress
-from trionet.net.certificate import distinguished_name
-from trionet.net.endpoint import Endpoint, SecurityProtocol
-from trionet.net.principal import Identity, Principal
-from trionet.net.sasl.scram import salted
-from trionet.net.tls import TlsTransport
+from trionet.net._authenticator import Authenticator, Progress
+from trionet.net._principal import Identity, Principal
+from trionet.net.sasl._scram import salted
+from trionet.net.tls._certificate import distinguished_name
+from trionet.net.tls._tls_transport import TlsTransport
+from trionet.net.wire._endpoint import Endpoint, SecurityProtocol
 from trionet.protocol import api_keys
 
 UNSECURED = (

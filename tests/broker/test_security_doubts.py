@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.broker.config import BrokerConfig
-from trionet.broker.security import listener_security
-from trionet.net.endpoint import Endpoint, SecurityProtocol
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.security._listener_security import listener_security
+from trionet.net.wire._endpoint import Endpoint, SecurityProtocol
 
 PREFIX = "listener.name.sasl_plaintext.oauthbearer."
 HANDLER = f"{PREFIX}sasl.server.callback.handler.class"

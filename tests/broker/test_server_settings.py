@@ -10,13 +10,13 @@ from support.brokers import close_reasons
 from support.client import Client, connect
 from support.wire import Peer
 from trionet import Broker, ConfigError, open_broker
-from trionet.broker.config import BrokerConfig
-from trionet.broker.descriptors import connections_max
-from trionet.broker.server_settings import server_config
-from trionet.net.close_reason import CloseReason
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.run._file_descriptors import connections_max
+from trionet.broker.run._server_settings import server_config
+from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
-from trionet.server.connection_limits import UNLIMITED, ListenerLimits
-from trionet.server.server_config import ServerConfig
+from trionet.server._server_config import ServerConfig
+from trionet.server.quotas._connection_limits import UNLIMITED, ListenerLimits
 
 TWO_LISTENERS = {
     "listeners": "PLAINTEXT://127.0.0.1:0,INTERNAL://127.0.0.1:0",

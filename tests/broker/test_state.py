@@ -11,9 +11,9 @@ from support.brokers import log_of
 from support.calls import append, create_topic, delete_topic, fetch, values_of
 from support.client import connect
 from trionet import open_broker
-from trionet.broker.cluster import Cluster
-from trionet.broker.state import BrokerState
-from trionet.broker.storage_errors import storage_errors
+from trionet.broker.model._broker_state import BrokerState
+from trionet.broker.model._cluster import Cluster
+from trionet.broker.storage._storage_errors import storage_errors
 from trionet.errors import ApiError
 from trionet.protocol import error_codes
 

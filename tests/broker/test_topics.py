@@ -20,19 +20,19 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.broker.config import BrokerConfig
-from trionet.broker.database import (
-    DATABASE_NAME,
-    IN_MEMORY,
-    DatabaseError,
-    open_database,
-)
-from trionet.broker.topic_store import Topic
-from trionet.broker.topics import (
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.model._topic_registry import (
     PARTITIONS_MAX,
     TopicRegistry,
     check_topic_name,
     is_internal,
+)
+from trionet.broker.model._topic_store import Topic
+from trionet.broker.storage._database import (
+    DATABASE_NAME,
+    IN_MEMORY,
+    DatabaseError,
+    open_database,
 )
 from trionet.errors import ApiError
 from trionet.protocol import error_codes

@@ -19,11 +19,11 @@ import trio
 from support.calls import append, create_topic, describe_topics, fetch, values_of
 from support.client import Client, connect
 from trionet import Broker, open_broker
-from trionet.broker.cluster import Cluster
-from trionet.broker.database import DatabaseError
-from trionet.broker.log.missing import MissingRecordsError
-from trionet.broker.topic_store import Topic
-from trionet.broker.topics import TopicRegistry
+from trionet.broker.log.recovery._missing_records import MissingRecordsError
+from trionet.broker.model._cluster import Cluster
+from trionet.broker.model._topic_registry import TopicRegistry
+from trionet.broker.model._topic_store import Topic
+from trionet.broker.storage._database import DatabaseError
 from trionet.errors import ApiError
 
 PARTITIONS = 3

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from trionet.broker.uuids import new_uuid
-from trionet.protocol.uuids import uuid_text
+from trionet.broker.model._uuids import new_uuid
+from trionet.protocol._uuids import uuid_text
 
 
 def test_ids_are_random_and_their_text_is_no_option() -> None:

@@ -12,9 +12,9 @@ from cancellations.__main__ import main
 from cancellations.run import PROGRAMS, run
 from sim.planted import planted
 from trionet import ConsumerRecord
-from trionet.client.consumer.record_loop import RecordLoop
-from trionet.client.consumer.subscription_state import SubscriptionState
-from trionet.client.producer.batch_queues import BatchQueues
+from trionet.client.consumer.records._record_loop import RecordLoop
+from trionet.client.consumer.state._subscription_state import SubscriptionState
+from trionet.client.producer.batching._batch_queues import BatchQueues
 
 NAMES = list(PROGRAMS)
 #: Of the program with faults, whose seeds differ in these.

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import trio
 
-from trionet.broker.credentials import ScramCredentials
-from trionet.broker.database import DATABASE_NAME, open_database
 from trionet.broker.log import FolderDirectory
+from trionet.broker.security._scram_credentials import ScramCredentials
+from trionet.broker.storage._database import DATABASE_NAME, open_database
 from trionet.cli.main import main
-from trionet.net.sasl.scram import HASHES
+from trionet.net.sasl._scram import HASHES
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from support.client import BlockingClient
 from support.ports import free_ports
 from support.processes import SAME_TRIONET, first_line, running
 from support.tls import certificate, write_pem
-from trionet.cli.broker_run import _watch_signals
+from trionet.cli.broker._run import _watch_signals
 from trionet.cli.main import main
 from trionet.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

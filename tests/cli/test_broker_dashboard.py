@@ -69,7 +69,7 @@ def test_a_broker_is_seen_at_work_and_leaving_stops_it(screen: Terminal) -> None
             lambda text: re.search(r"readers +Stable .* 1 +20 +1 +classic", text), "the group"
         )
         screen.press("t")
-        screen.wait_for("alarm of processor 0", "trionet.net.alarm")
+        screen.wait_for("alarm of processor 0", "trionet.net._alarm")
 
     trio.run(work)
     screen.press("q")

@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from support.command_runs import Run
-from trionet.cli.completing import bash, fish, zsh
-from trionet.cli.completing.tree import Option, Place, Value, places
-from trionet.cli.completion import SHELLS
+from trionet.cli._completion import SHELLS
 from trionet.cli.main import COMMANDS, whole_parser
+from trionet.cli.shells import _bash as bash
+from trionet.cli.shells import _fish as fish
+from trionet.cli.shells import _zsh as zsh
+from trionet.cli.shells._tree import Option, Place, Value, places
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +102,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = list(places(whole_parser()))
     path = tmp_path_factory.mktemp("completion")
     for module in (bash, zsh, fish):
-        name = module.__name__.rpartition(".")[2]
+        name = module.__name__.rpartition("._")[2]
         (path / f"trionet.{name}").write_text(module.script(found))
     (path / "client.properties").write_text("")
     return path

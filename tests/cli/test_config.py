@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from support.command_runs import Run
-from trionet.cli.config.broker_meanings import MEANINGS as OF_BROKERS
-from trionet.cli.config.client_meanings import MEANINGS as OF_CLIENTS
-from trionet.cli.config.kinds import APPLIED, KINDS, keys_of
+from trionet.cli.settings._broker_key_docs import MEANINGS as OF_BROKERS
+from trionet.cli.settings._client_key_docs import MEANINGS as OF_CLIENTS
+from trionet.cli.settings._kinds import APPLIED, KINDS, keys_of
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 ROW = re.compile(

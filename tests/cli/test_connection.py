@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from trionet.cli.connection import (
+from trionet.cli.clients._connection import (
     Setting,
     add_connection_arguments,
     client_settings,
     given_settings,
     with_ports,
 )
-from trionet.client.config.keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
+from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
 from trionet.errors import ConfigError
 
 

@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from support.command_runs import Run
-from trionet.cli.numbers import INT16_MAX, INT32_MAX, INT64_MAX, is_natural, whole
+from trionet.cli.arguments._numbers import INT16_MAX, INT32_MAX, INT64_MAX, is_natural, whole
 
 TOO_LARGE = str(INT64_MAX + 1)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trionet.cli.output import (
+from trionet.cli.terminal._output import (
     CSV,
     FORMATS,
     JSON,

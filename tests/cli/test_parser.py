@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.cli.parser import Parser
+from trionet.cli.arguments._parser import Parser
 
 
 def made() -> Parser:

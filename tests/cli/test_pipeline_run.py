@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from trionet.cli.main import main
-from trionet.cli.pipeline_run import duration
+from trionet.cli.pipeline._run import duration
 
 ARGUMENTS = ["pipeline", "run", "--topic", "requests", "--folder", "/nowhere"]
 
@@ -45,7 +45,7 @@ def test_without_pyspark_it_says_what_to_install(
     def find_spec(name: str) -> object:
         return None if name == "pyspark" else object()
 
-    monkeypatch.setattr("trionet.cli.pipeline_run.find_spec", find_spec)
+    monkeypatch.setattr("trionet.cli.pipeline._run.find_spec", find_spec)
 
     assert 2 == main(ARGUMENTS)
     expected = "trionet pipeline: pyspark not found: pip install 'trionet[pipeline]'\n"
@@ -95,7 +95,7 @@ def test_a_wrong_setting_is_exit_status_2(
     wrong: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("pyspark")
-    monkeypatch.setattr("trionet.cli.pipeline_run.check_environment", lambda: None)
+    monkeypatch.setattr("trionet.cli.pipeline._run.check_environment", lambda: None)
 
     assert 2 == main([*ARGUMENTS, *wrong])
     assert capsys.readouterr().err.startswith("trionet pipeline: ")
@@ -105,9 +105,9 @@ def test_a_wrong_setting_is_exit_status_2(
 def events() -> list[object]:
     """A micro-batch that has told of minutes, one that has not, and the end."""
     pytest.importorskip("pyspark")
-    from trionet.spark.pipeline.batches import Told
-    from trionet.spark.pipeline.job import BatchDone, JobDone
-    from trionet.spark.pipeline.remembered import Intake
+    from trionet.spark.pipeline.aggregation._watermarks import Intake
+    from trionet.spark.pipeline.run._batches import Told
+    from trionet.spark.pipeline.run._job import BatchDone, JobDone
 
     intake = Intake(requests_read=1200, connections_read=3, late=2, malformed=1)
     return [
@@ -121,7 +121,7 @@ def events() -> list[object]:
 def test_each_batch_of_finished_minutes_is_a_line(
     events: list[object], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from trionet.cli.pipeline_told import Teller
+    from trionet.cli.pipeline._pipeline_output import Teller
 
     for event in events:
         Teller(as_json=False)(event)  # type: ignore[arg-type]
@@ -137,7 +137,7 @@ def test_each_batch_of_finished_minutes_is_a_line(
 
 
 def test_scripts_get_json(events: list[object], capsys: pytest.CaptureFixture[str]) -> None:
-    from trionet.cli.pipeline_told import Teller
+    from trionet.cli.pipeline._pipeline_output import Teller
 
     for event in events:
         Teller(as_json=True)(event)  # type: ignore[arg-type]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trionet.cli.groups.reset_plan import Move, moves
-from trionet.client.topic_partition import TopicPartition
+from trionet.cli.groups._reset_plan import Move, moves
+from trionet.client._topic_partition import TopicPartition
 
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.command_runs import Run
-from trionet.cli import with_admin
+from trionet.cli.clients import _admin as with_admin
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trionet.cli.times import parse_time, time_text
+from trionet.cli.arguments._times import parse_time, time_text
 from trionet.errors import ConfigError
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

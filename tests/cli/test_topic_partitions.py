@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from trionet.cli.topic_partitions import parse_partitions, parse_topic, read_offsets
-from trionet.client.topic_partition import TopicPartition
+from trionet.cli.arguments._topic_partitions import parse_partitions, parse_topic, read_offsets
+from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ConfigError
 
 ROWS = '[{"topic":"a","partition":0,"offset":7}, {"topic":"b","partition":2,"offset":0}]'

@@ -6,7 +6,7 @@ from typing import Any
 
 import attrs
 
-from trionet.cli.unreached import unreached
+from trionet.cli.clients._connection_errors import unreached
 
 
 @attrs.frozen

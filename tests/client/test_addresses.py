@@ -2,9 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.client.addresses import HostAddresses, of_one_family, parse_bootstrap_servers
+from trionet.client.connections._addresses import (
+    HostAddresses,
+    of_one_family,
+    parse_bootstrap_servers,
+)
 from trionet.errors import ConfigError
-from trionet.net.connecting import Address
+from trionet.net.wire._connecting import Address
 
 ONE: Address = ("10.0.0.1", 9092)
 TWO: Address = ("10.0.0.2", 9092)

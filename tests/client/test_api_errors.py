@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import trionet
-from trionet.client.api_errors import api_error, is_retriable
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._api_errors import api_error, is_retriable
+from trionet.client._topic_partition import TopicPartition
 from trionet.protocol import error_codes
 
 

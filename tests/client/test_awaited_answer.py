@@ -6,8 +6,8 @@ from trio.testing import MockClock
 
 from support.network_clients import HEARTBEAT, NODE
 from support.scripted_node import Hangup, ScriptedNode
-from trionet.client.network_client import NetworkClient
-from trionet.client.opening import open_network_client
+from trionet.client.network._network_client import NetworkClient
+from trionet.client.network._opening import open_network_client
 from trionet.errors import DisconnectedError
 from trionet.testing import MemoryNetwork
 

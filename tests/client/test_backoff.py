@@ -5,7 +5,7 @@ import random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.client.backoff import ExponentialBackoff
+from trionet.client._backoff import ExponentialBackoff
 
 
 def test_wait_doubles_with_each_failure_up_to_the_limit() -> None:

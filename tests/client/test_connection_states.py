@@ -5,15 +5,15 @@ import random
 
 import pytest
 
-from trionet.client.backoff import ExponentialBackoff
-from trionet.client.connection_states import (
+from trionet.client._backoff import ExponentialBackoff
+from trionet.client.connections._connection_states import (
     PATIENCE_SECONDS,
     ClusterConnectionStates,
     ConnectionState,
     ConnectionTimes,
 )
 from trionet.errors import AuthenticationError, LocalProtocolError
-from trionet.net.connecting import Address
+from trionet.net.wire._connecting import Address
 
 A, B, C = 1, 2, 3
 HOST = "broker.example"

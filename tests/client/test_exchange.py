@@ -9,11 +9,11 @@ from trio.testing import wait_all_tasks_blocked
 from support.network_clients import HEARTBEAT, outcomes, poll_until
 from support.raw_node import client_of_raw_node
 from support.scripted_node import encoded
-from trionet.client.response import ClientResponse
+from trionet.client.requests._response import ClientResponse
 from trionet.errors import DisconnectedError, WireFormatError
-from trionet.net.readiness import ReadinessKind
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.protocol import api_keys
-from trionet.protocol.codec import schema_versions
+from trionet.protocol._codec import schema_versions
 from trionet.protocol.messages.heartbeat import HeartbeatResponse
 from trionet.protocol.messages.sync_group import (
     SyncGroupRequest,

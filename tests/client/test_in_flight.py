@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.client.in_flight import InFlightRequest, InFlightRequests
+from trionet.client.requests._in_flight import InFlightRequest, InFlightRequests
 from trionet.errors import LocalProtocolError
 from trionet.protocol import api_keys
-from trionet.protocol.codec import ApiVersionCodec, lookup
+from trionet.protocol._codec import ApiVersionCodec, lookup
 
 A, B = 1, 2
 

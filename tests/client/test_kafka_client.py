@@ -9,14 +9,14 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.network_clients import HEARTBEAT, NODE, SETTINGS, become_ready
 from support.scripted_node import ScriptedNode
-from trionet.client.backoff import ExponentialBackoff
-from trionet.client.connection_states import ConnectionTimes
-from trionet.client.network_client import NetworkClient
-from trionet.client.node import Node
-from trionet.client.opening import open_network_client
-from trionet.client.response import ClientResponse
+from trionet.client._backoff import ExponentialBackoff
+from trionet.client._node import Node
+from trionet.client.connections._connection_states import ConnectionTimes
+from trionet.client.network._network_client import NetworkClient
+from trionet.client.network._opening import open_network_client
+from trionet.client.requests._response import ClientResponse
 from trionet.errors import DisconnectedError, RequestTimedOutError
-from trionet.net.connecting import Address
+from trionet.net.wire._connecting import Address
 from trionet.testing import MemoryNetwork
 
 NAMED = Node(3, "named", 9092)

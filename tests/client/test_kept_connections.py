@@ -8,8 +8,8 @@ from trio.testing import MockClock
 
 from support.network_clients import HEARTBEAT, with_requests
 from support.scripted_node import ScriptedNode
-from trionet.client.node import Node
-from trionet.client.opening import open_network_client
+from trionet.client._node import Node
+from trionet.client.network._opening import open_network_client
 from trionet.protocol.messages.heartbeat import HeartbeatResponse
 from trionet.testing import MemoryNetwork, NetworkEvent
 

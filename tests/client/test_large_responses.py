@@ -19,9 +19,9 @@ from support.network_clients import (
 from support.scripted_leaders import Leaders
 from support.scripted_node import ScriptedNode, Seen
 from trionet import open_admin, open_broker, open_producer
-from trionet.client.admin.configs import ConfigResource, ConfigResourceType
-from trionet.client.connections import ConnectionSettings
-from trionet.client.opening import (
+from trionet.client.admin.topics._configs import ConfigResource, ConfigResourceType
+from trionet.client.connections._connections import ConnectionSettings
+from trionet.client.network._opening import (
     ClientSettings,
     keep_polling,
     open_kafka_client,

@@ -13,8 +13,8 @@ from support.network_clients import HEARTBEAT, NODE, SETTINGS, become_ready, out
 from support.scripted_node import Hangup, ScriptedNode
 from trionet import Broker, ManualMetadataUpdater, Node, open_broker, open_network_client
 from trionet.client import NetworkClient
-from trionet.client.metadata import MetadataTimes
-from trionet.client.telemetry import TelemetrySettings
+from trionet.client.metadata._metadata import MetadataTimes
+from trionet.client.metrics._telemetry import TelemetrySettings
 from trionet.errors import ConfigError, DisconnectedError, LocalProtocolError
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
 from trionet.protocol.messages.metadata import MetadataRequest

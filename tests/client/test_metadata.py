@@ -9,19 +9,19 @@ import trio
 from trio.testing import MockClock
 
 from support.scripted_node import ScriptedNode
-from trionet.client.metadata import Metadata, MetadataTimes
-from trionet.client.node import Node
-from trionet.client.opening import ClientSettings, open_network_client
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._node import Node
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.metadata._metadata import Metadata, MetadataTimes
+from trionet.client.network._opening import ClientSettings, open_network_client
 from trionet.errors import DisconnectedError
 from trionet.protocol import error_codes
+from trionet.protocol._wire import NO_UUID
 from trionet.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from trionet.protocol.wire import NO_UUID
 from trionet.testing import MemoryNetwork
 
 ID, OTHER_ID = bytes(15) + b"\1", bytes(15) + b"\2"

@@ -6,8 +6,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.network_clients import NODE, be_able_to_send, become_ready, poll_until
 from support.scripted_node import Hangup, ScriptedNode
-from trionet.client.node import Node
-from trionet.client.opening import open_network_client
+from trionet.client._node import Node
+from trionet.client.network._opening import open_network_client
 from trionet.errors import AuthenticationError
 from trionet.protocol.messages.metadata import MetadataResponse
 from trionet.testing import MemoryNetwork

@@ -21,11 +21,11 @@ from support.network_clients import (
     with_requests,
 )
 from support.scripted_node import Answer, Hangup, ScriptedNode
-from trionet.client.backoff import ExponentialBackoff
-from trionet.client.network_client import NetworkClient
-from trionet.client.node import Node
-from trionet.client.opening import open_network_client
-from trionet.client.response import ClientResponse
+from trionet.client._backoff import ExponentialBackoff
+from trionet.client._node import Node
+from trionet.client.network._network_client import NetworkClient
+from trionet.client.network._opening import open_network_client
+from trionet.client.requests._response import ClientResponse
 from trionet.errors import (
     DisconnectedError,
     LocalProtocolError,

@@ -22,15 +22,15 @@ from support.network_clients import (
     poll_until,
 )
 from support.scripted_node import NamedNetwork, ScriptedNode
-from trionet.client.backoff import ExponentialBackoff
-from trionet.client.cluster import Cluster
-from trionet.client.network_client import NetworkClient
-from trionet.client.node import Node
-from trionet.client.opening import ClientSettings, open_network_client
-from trionet.client.response import ClientResponse
+from trionet.client._backoff import ExponentialBackoff
+from trionet.client._node import Node
+from trionet.client.metadata._cluster import Cluster
+from trionet.client.network._network_client import NetworkClient
+from trionet.client.network._opening import ClientSettings, open_network_client
+from trionet.client.requests._response import ClientResponse
 from trionet.errors import DisconnectedError
-from trionet.net.connecting import Address
-from trionet.net.readiness import READ
+from trionet.net.wire._connecting import Address
+from trionet.net.wire._readiness import READ
 from trionet.protocol.messages.heartbeat import HeartbeatResponse
 from trionet.testing import MemoryNetwork
 

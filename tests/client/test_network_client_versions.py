@@ -17,8 +17,8 @@ from support.network_clients import (
 )
 from support.scripted_node import Answer, Hangup, ScriptedNode, Seen
 from trionet import __version__
-from trionet.client.connection_states import ConnectionState
-from trionet.client.opening import open_network_client
+from trionet.client.connections._connection_states import ConnectionState
+from trionet.client.network._opening import open_network_client
 from trionet.errors import UnsupportedVersionError
 from trionet.protocol import api_keys, error_codes
 from trionet.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse

@@ -11,13 +11,13 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.network_clients import HEARTBEAT, NODE, become_ready, outcomes, with_requests
 from support.scripted_node import NamedNetwork, ScriptedNode
-from trionet.client.connections import LOOKUPS_MAX
-from trionet.client.network_client import NetworkClient
-from trionet.client.node import Node
-from trionet.client.opening import open_network_client
-from trionet.client.response import ClientResponse
+from trionet.client._node import Node
+from trionet.client.connections._connections import LOOKUPS_MAX
+from trionet.client.network._network_client import NetworkClient
+from trionet.client.network._opening import open_network_client
+from trionet.client.requests._response import ClientResponse
 from trionet.errors import DisconnectedError
-from trionet.net.connecting import Address
+from trionet.net.wire._connecting import Address
 from trionet.protocol.messages.heartbeat import HeartbeatResponse
 from trionet.protocol.messages.produce import ProduceRequest
 from trionet.testing import MemoryNetwork

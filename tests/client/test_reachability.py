@@ -9,9 +9,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trionet.client.cluster import Cluster
-from trionet.client.node import COORDINATOR_ID_BASE, Node
-from trionet.client.reachability import Reachability
+from trionet.client._node import COORDINATOR_ID_BASE, Node
+from trionet.client.connections._reachability import Reachability
+from trionet.client.metadata._cluster import Cluster
 from trionet.errors import CallTimedOutError
 
 SERVERS = Cluster.bootstrap([("one", 9092), ("two", 9092)])

@@ -13,14 +13,14 @@ from trio.testing import MockClock
 import trionet
 from support.scripted_node import NamedNetwork, ScriptedNode
 from support.secured_clients import over_tls, polled_client, tls_listener
-from trionet.client.any_node import until_any_ready
-from trionet.client.cluster import Cluster
-from trionet.client.connection_states import PATIENCE_SECONDS
-from trionet.client.kafka_client import KafkaClient
-from trionet.client.network_client import NetworkClient
-from trionet.client.node import Node
-from trionet.client.opening import open_kafka_client, open_network_client
-from trionet.net.connecting import Address
+from trionet.client._node import Node
+from trionet.client.connections._connection_states import PATIENCE_SECONDS
+from trionet.client.metadata._cluster import Cluster
+from trionet.client.network._any_node import until_any_ready
+from trionet.client.network._kafka_client import KafkaClient
+from trionet.client.network._network_client import NetworkClient
+from trionet.client.network._opening import open_kafka_client, open_network_client
+from trionet.net.wire._connecting import Address
 from trionet.testing import MemoryNetwork
 
 HERE, SILENT, GOOD = "127.0.0.1", "10.0.0.8", "10.0.0.1"

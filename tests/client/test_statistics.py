@@ -7,14 +7,14 @@ import trio
 from trio.testing import MockClock
 
 import trionet
-from trionet.client.client_metrics import MetricsSettings
-from trionet.client.network_client import NetworkClient
-from trionet.client.node import Node
-from trionet.client.opening import ClientSettings
-from trionet.client.statistics import ClientStatistics
-from trionet.client.topic_partition import TopicPartition
-from trionet.metrics.families import Family, Kind, Metric, Sample, Snapshot
-from trionet.metrics.prometheus import exposition
+from trionet.client._node import Node
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.metrics._client_metrics import MetricsSettings
+from trionet.client.metrics._statistics import ClientStatistics
+from trionet.client.network._network_client import NetworkClient
+from trionet.client.network._opening import ClientSettings
+from trionet.metrics._families import Family, Kind, Metric, Sample, Snapshot
+from trionet.metrics._prometheus import exposition
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
 from trionet.testing import MemoryNetwork
 

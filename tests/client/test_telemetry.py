@@ -16,17 +16,17 @@ from support.network_clients import HEARTBEAT, SETTINGS
 from support.otlp import Told, told
 from support.scripted_node import Hangup, ScriptedNode, Seen
 from support.secured_clients import keep_polling
-from trionet.client.network_client import NetworkClient
-from trionet.client.opening import open_network_client
-from trionet.client.telemetry import INTERVAL_SECONDS, TelemetrySettings, retry_seconds
-from trionet.client.telemetry_points import TelemetryPoints, telemetry_name
-from trionet.metrics.families import Kind, Metric, Snapshot, single
-from trionet.metrics.group import MetricGroup
+from trionet.client.metrics._telemetry import INTERVAL_SECONDS, TelemetrySettings, retry_seconds
+from trionet.client.metrics._telemetry_points import TelemetryPoints, telemetry_name
+from trionet.client.network._network_client import NetworkClient
+from trionet.client.network._opening import open_network_client
+from trionet.metrics._families import Kind, Metric, Snapshot, single
+from trionet.metrics._group import MetricGroup
 from trionet.protocol import api_keys, error_codes
 from trionet.protocol.messages.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
 from trionet.protocol.messages.heartbeat import HeartbeatResponse
 from trionet.protocol.messages.push_telemetry import PushTelemetryResponse
-from trionet.protocol.records.compression import GZIP, NONE, ZSTD, decompress
+from trionet.protocol.records.compression._codecs import GZIP, NONE, ZSTD, decompress
 from trionet.testing import MemoryNetwork
 
 ID = bytes(range(16))

@@ -18,7 +18,7 @@ import trio
 import trionet
 from support.secured_clients import tls_listener
 from support.tls import authority
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
 from trionet.errors import TrionetError
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 import trio
 
-from trionet.client.opening import open_network_client
+from trionet.client.network._opening import open_network_client
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import trio
 from support.acknowledged import PARTITIONS, TOPIC, Ledger, Producer, load, make_topic, read_all
 from support.calls import batch
 from support.trionet_process import trionet_broker_process
-from trionet.protocol.records.batch import iter_batches
+from trionet.protocol.records._batch import iter_batches
 
 KILLS = 2
 SEEDS = 50

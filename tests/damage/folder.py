@@ -13,8 +13,8 @@ import trio
 from support.calls import batch, create_topic, produce
 from support.client import Client, connect
 from support.group_calls import commit, join_alone
-from trionet.broker.broker import Broker, open_broker
-from trionet.broker.log.extents import EXTENT_FILE, decode_extents
+from trionet.broker.log.files._extents import EXTENT_FILE, decode_extents
+from trionet.broker.run._broker import Broker, open_broker
 
 Partition = tuple[str, int]
 

@@ -18,12 +18,12 @@ from damage.strike import Strike
 from damage.verdict import Heard, complaints, listening, not_served
 from support.calls import batch, bytes_of, fetch, produce
 from support.client import Client, connect
-from trionet.broker.broker import open_broker
-from trionet.broker.log.missing import MissingRecordsError
+from trionet.broker.log.recovery._missing_records import MissingRecordsError
+from trionet.broker.run._broker import open_broker
 from trionet.errors import TrionetError
 from trionet.protocol import error_codes
-from trionet.protocol.records.batch import check_crc, iter_batches
-from trionet.protocol.records.records import decode_batch
+from trionet.protocol.records._batch import check_crc, iter_batches
+from trionet.protocol.records._records import decode_batch
 
 NEW_VALUE = b"appended after the damage"
 #: No partition of a round has so many batches: a reader that does not get on is found.

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from trionet.broker.log.checkpoints import partition_of
-from trionet.protocol.records.batch import iter_batches
+from trionet.broker.log.files._checkpoint_files import partition_of
+from trionet.protocol.records._batch import iter_batches
 
 # Base offset, length, leader epoch, magic: no CRC covers them, in Kafka either.
 _UNPROTECTED_BYTES = 17

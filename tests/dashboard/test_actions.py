@@ -8,9 +8,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from trionet import Admin, ApiError, Broker, open_admin, open_broker, open_consumer, open_producer
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import ConfigResource, ConfigResourceType, NewTopic
-from trionet.client.topic_partition import TopicPartition
-from trionet.dashboard.actions import ActionError, Actions
+from trionet.dashboard.sources._actions import ActionError, Actions
 
 PARTITION = TopicPartition("t", 0)
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.dashboard import amounts
+from trionet.dashboard.drawing import _number_format as amounts
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from rich.color import ColorSystem
 from rich.segment import Segment
 from rich.style import Style
 
-from trionet.dashboard import palette
-from trionet.dashboard.ansi import Painter
+from trionet.dashboard.drawing import _palette as palette
+from trionet.dashboard.terminal._ansi import Painter
 
 UTF8 = "utf-8"
 

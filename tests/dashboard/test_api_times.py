@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from trionet.dashboard.api_times import WINDOW_SECONDS, ApiTimes, quantile, spread
-from trionet.metrics.request_times import PHASES
+from trionet.dashboard.model._api_times import WINDOW_SECONDS, ApiTimes, quantile, spread
+from trionet.metrics._request_times import PHASES
 
 
 def told(

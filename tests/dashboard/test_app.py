@@ -16,13 +16,13 @@ import attrs
 import pytest
 import trio
 
-from trionet.dashboard.actions import Actions
-from trionet.dashboard.app import Dashboard, write_new_file
-from trionet.dashboard.model import Model
-from trionet.dashboard.ordering import ROWS_PER_STEP
-from trionet.dashboard.rows import ConnectionRow
-from trionet.dashboard.settings import DashboardSettings
-from trionet.dashboard.tty import Tty
+from trionet.dashboard._app import Dashboard, write_new_file
+from trionet.dashboard._settings import DashboardSettings
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.model._rows import ConnectionRow
+from trionet.dashboard.sources._actions import Actions
+from trionet.dashboard.terminal._tty import Tty
+from trionet.dashboard.ui._ordering import ROWS_PER_STEP
 from trionet.dashboard.views import all_views
 
 HANGUP = 128 + signal.SIGHUP

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from trionet.dashboard.cells import (
+from trionet.dashboard.drawing._cells import (
     ASCII,
     CHARS_MAX,
     UNICODE,
@@ -14,8 +14,8 @@ from trionet.dashboard.cells import (
     columns_chart,
     fit,
     fit_sanitized,
-    sanitized,
     heat,
+    sanitized,
     shares,
     sparkline,
 )

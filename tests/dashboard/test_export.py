@@ -8,12 +8,12 @@ from xml.etree import ElementTree
 import attrs
 
 from support.dashboard_model import HOSTILE_NAMES, busy_model, full_model
-from trionet.dashboard.cells import UNICODE
-from trionet.dashboard.export import as_csv, as_html, as_json, as_svg, as_text
-from trionet.dashboard.frame import Frame
-from trionet.dashboard.screen import draw
-from trionet.dashboard.ui import Ui
-from trionet.dashboard.view import Column, Table
+from trionet.dashboard.drawing._cells import UNICODE
+from trionet.dashboard.drawing._export import as_csv, as_html, as_json, as_svg, as_text
+from trionet.dashboard.drawing._frame import Frame
+from trionet.dashboard.ui._screen import draw
+from trionet.dashboard.ui._ui import Ui
+from trionet.dashboard.ui._view import Column, Table
 from trionet.dashboard.views import all_views
 
 

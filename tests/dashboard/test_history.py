@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.dashboard.history import History, Rate
+from trionet.dashboard.model._history import History, Rate
 
 
 def test_values_are_kept_for_as_long_as_was_asked_for() -> None:

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from trionet.dashboard.interactive import is_interactive
+from trionet.dashboard.terminal._interactive import is_interactive
 
 
 class Terminal(io.StringIO):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.dashboard.keys import (
+from trionet.dashboard.terminal._keys import (
     ESCAPE_SECONDS,
     PASTE_BYTES_MAX,
     PASTE_SECONDS,

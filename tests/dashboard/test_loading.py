@@ -25,22 +25,22 @@ def loaded_by(*modules: str) -> set[str]:
 
 def test_a_first_frame_needs_no_client() -> None:
     loaded = loaded_by(
-        "trionet.cli.dashboard",
-        "trionet.dashboard.app",
-        "trionet.dashboard.once",
-        "trionet.dashboard.sources.opening",
+        "trionet.cli._dashboard",
+        "trionet.dashboard._app",
+        "trionet.dashboard._once",
+        "trionet.dashboard.sources._open_source",
     )
 
-    assert "trionet.dashboard.screen" in loaded
+    assert "trionet.dashboard.ui._screen" in loaded
     assert not {name for name in loaded if name.startswith(("trionet.client", "trionet.protocol"))}
     # Much of rich is slow to load, and not needed for lines.
     assert not loaded & {"rich.console", "rich.table", "rich.live", "h11", "sqlite3"}
 
 
 def test_a_cluster_is_read_without_what_is_read_elsewhere() -> None:
-    loaded = loaded_by("trionet.dashboard.sources.cluster_source")
+    loaded = loaded_by("trionet.dashboard.sources._cluster_source")
 
-    assert "trionet.client.admin.calls" in loaded
+    assert "trionet.client.admin.calls._calls" in loaded
     assert not {name for name in loaded if name.startswith("trionet.client.consumer")}
     others = ("acls", "admin", "configs", "log_dirs", "partitions", "topics", "transactions")
     assert not loaded & {f"trionet.client.admin.{name}" for name in others}

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from trionet.dashboard import readings
-from trionet.dashboard.model import Model
-from trionet.dashboard.readings import BrokerSnapshot
-from trionet.dashboard.rows import GroupRow, MemberRow, QuotaRow
-from trionet.metrics.request_times import PHASES
+from trionet.dashboard.model import _snapshot as readings
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.model._rows import GroupRow, MemberRow, QuotaRow
+from trionet.dashboard.model._snapshot import BrokerSnapshot
+from trionet.metrics._request_times import PHASES
 
 
 def about(requests: int = 0, errors: int = 0, **others: Any) -> dict[str, Any]:

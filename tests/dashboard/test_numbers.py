@@ -11,12 +11,12 @@ from trio.testing import wait_all_tasks_blocked
 from support.watching import watching
 from trionet import open_admin, open_broker, open_consumer, open_producer
 from trionet.client.admin import NewTopic
-from trionet.dashboard.api_times import quantile
-from trionet.dashboard.model import Model
-from trionet.dashboard.sources.cluster_source import ClusterSource
-from trionet.dashboard.sources.http_client import HttpClient
-from trionet.dashboard.sources.in_process import InProcessReader
-from trionet.dashboard.sources.metrics_source import MetricsListenerReader
+from trionet.dashboard.model._api_times import quantile
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.sources._cluster_source import ClusterSource
+from trionet.dashboard.sources._http_client import HttpClient
+from trionet.dashboard.sources._in_process import InProcessReader
+from trionet.dashboard.sources._metrics_source import MetricsListenerReader
 
 RECORDS = 300
 REQUESTS = "kafka_network_requestmetrics_"

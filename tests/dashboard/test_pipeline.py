@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from trionet.dashboard.pipeline import MINUTES_MAX, Pipeline
+from trionet.dashboard.model._pipeline import MINUTES_MAX, Pipeline
 
 
 def put(pipeline: Pipeline, kind: str, window: str, value: object, **names: object) -> None:

@@ -5,10 +5,10 @@ from collections.abc import Collection
 import attrs
 import pytest
 
-from trionet.dashboard.model import Model
-from trionet.dashboard.ordering import ROWS_PER_STEP
-from trionet.dashboard.place import ViewState
-from trionet.dashboard.view import Column, Table, View
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.ui._ordering import ROWS_PER_STEP
+from trionet.dashboard.ui._view import Column, Table, View
+from trionet.dashboard.ui._view_state import ViewState
 
 
 @attrs.frozen

@@ -10,15 +10,15 @@ from rich.cells import cell_len
 
 from support import frames
 from support.dashboard_model import HOSTILE_NAMES, busy_model, filled, full_model
-from trionet.dashboard.cells import ASCII, UNICODE, Glyphs
-from trionet.dashboard.export import as_text
-from trionet.dashboard.frame import Frame
-from trionet.dashboard.keys import Key
-from trionet.dashboard.model import Model
-from trionet.dashboard.rows import TopicRow
-from trionet.dashboard.screen import draw, failed_frame
-from trionet.dashboard.ui import Ui
-from trionet.dashboard.view import View
+from trionet.dashboard.drawing._cells import ASCII, UNICODE, Glyphs
+from trionet.dashboard.drawing._export import as_text
+from trionet.dashboard.drawing._frame import Frame
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.model._rows import TopicRow
+from trionet.dashboard.terminal._keys import Key
+from trionet.dashboard.ui._screen import draw, failed_frame
+from trionet.dashboard.ui._ui import Ui
+from trionet.dashboard.ui._view import View
 from trionet.dashboard.views import VIEWS, all_views
 
 

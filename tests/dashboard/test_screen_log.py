@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from trionet.dashboard.screen_log import ERRORS_MAX, hold_terminal_logging
+from trionet.dashboard.terminal._screen_log import ERRORS_MAX, hold_terminal_logging
 
 logger = logging.getLogger("trionet.client")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trionet.dashboard.section import Section
+from trionet.dashboard.model._section import Section
 
 
 def test_rows_are_replaced_and_each_change_is_a_version() -> None:

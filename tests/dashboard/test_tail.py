@@ -7,8 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.client.consumer import ConsumerRecord
-from trionet.dashboard.model import Model
-from trionet.dashboard.tail import BYTES_MAX, RECORDS_MAX, Form, TailRow, dump, pretty, readable
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.model._tail import (
+    BYTES_MAX,
+    RECORDS_MAX,
+    Form,
+    TailRow,
+    dump,
+    pretty,
+    readable,
+)
 
 
 def record(

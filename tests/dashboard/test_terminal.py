@@ -84,7 +84,7 @@ def test_a_crash_gives_the_terminal_back_and_tells_why(screen: Terminal, tmp_pat
 CRASHING = """
 import sys
 import trio
-from trionet.dashboard.app import run_dashboard
+from trionet.dashboard._app import run_dashboard
 
 
 class Failing:

@@ -6,15 +6,15 @@ from typing import Any
 import attrs
 import pytest
 
-from trionet.dashboard.cells import UNICODE
-from trionet.dashboard.effects import Act, Effect, Export, Quit, Redraw, UseMouse
-from trionet.dashboard.export import as_text
-from trionet.dashboard.keys import Event, Key, Mouse, Paste
-from trionet.dashboard.model import Model
-from trionet.dashboard.screen import draw
+from trionet.dashboard.drawing._cells import UNICODE
+from trionet.dashboard.drawing._export import as_text
+from trionet.dashboard.model._model import Model
 from trionet.dashboard.sources import Source
-from trionet.dashboard.ui import Mode, Ui
-from trionet.dashboard.view import Action, Column, Field, Table, View
+from trionet.dashboard.terminal._keys import Event, Key, Mouse, Paste
+from trionet.dashboard.ui._effects import Act, Effect, Export, Quit, Redraw, UseMouse
+from trionet.dashboard.ui._screen import draw
+from trionet.dashboard.ui._ui import Mode, Ui
+from trionet.dashboard.ui._view import Action, Column, Field, Table, View
 
 
 @attrs.frozen

@@ -9,9 +9,9 @@ from demo.delays_view import DelaysView
 from demo.flights_view import FlightsView
 from support.demo_results import put_delays
 from support.shown import Shown
-from trionet.dashboard.cells import ASCII, UNICODE, Glyphs
-from trionet.dashboard.export import records
-from trionet.dashboard.model import Model
+from trionet.dashboard.drawing._cells import ASCII, UNICODE, Glyphs
+from trionet.dashboard.drawing._export import records
+from trionet.dashboard.model._model import Model
 from trionet.dashboard.views import all_views
 
 

@@ -10,10 +10,10 @@ from demo.figures import Figures
 from demo.flights_view import FlightsView
 from demo.telemetry import Telemetry
 from support.demo_figures import FIGURES
-from trionet.dashboard.cells import ASCII, UNICODE, Glyphs
-from trionet.dashboard.model import Model
-from trionet.dashboard.screen import draw
-from trionet.dashboard.ui import Ui
+from trionet.dashboard.drawing._cells import ASCII, UNICODE, Glyphs
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.ui._screen import draw
+from trionet.dashboard.ui._ui import Ui
 from trionet.dashboard.views import all_views
 
 

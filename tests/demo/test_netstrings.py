@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from demo import netstrings
 from demo.netstrings import NETSTRINGS, goes_as_told, read_head, reverse
 from support.served import serving_with
-from trionet.net.close_reason import CloseReason
-from trionet.net.readiness import ReadinessKind
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._readiness import ReadinessKind
 
 ROOT = Path(__file__).resolve().parents[2]
 LINES_MAX = 60

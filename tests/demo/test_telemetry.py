@@ -9,7 +9,7 @@ from typing import Any
 from demo.child import ChildFailed, early_end
 from demo.telemetry import FAILED, LOG, RESULTS, Telemetry
 from demo.telemetry_job import command
-from trionet.cli import pipeline_run
+from trionet.cli.pipeline import _run as pipeline_run
 
 
 class Reporting:

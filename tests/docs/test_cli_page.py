@@ -7,14 +7,14 @@ import re
 from pathlib import Path
 
 from trionet.cli import decode
-from trionet.cli.connection import add_connection_arguments
-from trionet.cli.decoding.allowance import RECORDS_SHOWN_MAX
-from trionet.cli.decoding.documents import document
-from trionet.cli.decoding.openings import TEXT_BYTES_MAX
-from trionet.cli.decoding.pieces import PIECE_BYTES_MAX
-from trionet.cli.decoding.shown import BYTES_SHOWN
-from trionet.cli.decoding.tree import Entry
-from trionet.cli.with_admin import REACH_SECONDS
+from trionet.cli.clients._admin import REACH_SECONDS
+from trionet.cli.clients._connection import add_connection_arguments
+from trionet.cli.decode.input._inputs import TEXT_BYTES_MAX
+from trionet.cli.decode.input._split import PIECE_BYTES_MAX
+from trionet.cli.decode.messages._allowance import RECORDS_SHOWN_MAX
+from trionet.cli.decode.messages._tree import Entry
+from trionet.cli.decode.output._bytes_shown import BYTES_SHOWN
+from trionet.cli.decode.output._documents import document
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md").read_text("utf-8")
 

@@ -13,13 +13,13 @@ import pytest
 
 from support.cli_records import batch_of
 from trionet.cli import consume, produce
-from trionet.cli.connection import add_connection_arguments
-from trionet.cli.records.json_lines import JsonLines
-from trionet.cli.records.layout import layout
-from trionet.cli.records.numbers import NUMBER_MODIFIERS
-from trionet.cli.records.packing import JSON, NAMED, Packing
-from trionet.cli.records.rendering import Rendering, Showing
-from trionet.cli.records.spans import span
+from trionet.cli.clients._connection import add_connection_arguments
+from trionet.cli.consume._ranges import span
+from trionet.cli.records._json_lines import JsonLines
+from trionet.cli.records._layout import layout
+from trionet.cli.records._numbers import NUMBER_MODIFIERS
+from trionet.cli.records._packing import JSON, NAMED, Packing
+from trionet.cli.records._rendering import Rendering, Showing
 from trionet.errors import ConfigError
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli-records.md").read_text(

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import trionet
-from trionet.client.statistics import ClientStatistics
+from trionet.client.metrics._statistics import ClientStatistics
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "client-metrics.md"
 

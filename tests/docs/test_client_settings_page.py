@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from trionet.client.config.admin_keys import ADMIN
-from trionet.client.config.common_keys import COMMON, OURS
-from trionet.client.config.consumer_keys import CONSUMER
-from trionet.client.config.elsewhere import KAFKAS_NAME
-from trionet.client.config.keys import CLIENTS
-from trionet.client.config.other_keys import REFUSED, WITHOUT_MEANING
-from trionet.client.config.producer_keys import PRODUCER
-from trionet.client.config.security_keys import OF_LIBRDKAFKA, SECURITY
-from trionet.protocol.config_types import Row, value_text
+from trionet.client.config._admin_keys import ADMIN
+from trionet.client.config._common_keys import COMMON, OURS
+from trionet.client.config._consumer_keys import CONSUMER
+from trionet.client.config._keys import CLIENTS
+from trionet.client.config._librdkafka_names import KAFKAS_NAME
+from trionet.client.config._producer_keys import PRODUCER
+from trionet.client.config._security_keys import OF_LIBRDKAFKA, SECURITY
+from trionet.client.config._unsupported_keys import REFUSED, WITHOUT_MEANING
+from trionet.protocol._config_types import Row, value_text
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "client-settings.md"
 ROW = re.compile(

@@ -6,10 +6,10 @@ import argparse
 import re
 from pathlib import Path
 
-from trionet.cli import dashboard
-from trionet.cli.connection import add_connection_arguments
-from trionet.dashboard.help import KEYS
-from trionet.dashboard.ui import Ui
+from trionet.cli import _dashboard as dashboard
+from trionet.cli.clients._connection import add_connection_arguments
+from trionet.dashboard.ui._help import KEYS
+from trionet.dashboard.ui._ui import Ui
 from trionet.dashboard.views import all_views
 
 PAGE = Path(__file__).parents[2] / "docs/reference/dashboard.md"

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 from trionet import open_broker
-from trionet.broker.broker_metrics import KAFKA_METRICS
-from trionet.metrics.families import Metric
-from trionet.metrics.kafka_names import SERVER_METRICS
-from trionet.metrics.selector_names import SELECTOR_METRICS
+from trionet.broker.telemetry._broker_metrics import KAFKA_METRICS
+from trionet.metrics._families import Metric
+from trionet.metrics._kafka_names import SERVER_METRICS
+from trionet.metrics._selector_names import SELECTOR_METRICS
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 

@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 
 from spark.pipeline.report.samples import report_of, sample
-from trionet.cli import pipeline_report
-from trionet.spark.pipeline.report.bins import BINS_MAX
-from trionet.spark.pipeline.report.charts import SERIES_MAX
-from trionet.spark.pipeline.report.documents import document
-from trionet.spark.pipeline.report.queries import ANOMALIES_MAX
+from trionet.cli.pipeline import _report as pipeline_report
+from trionet.spark.pipeline.report.data._bins import BINS_MAX
+from trionet.spark.pipeline.report.data._queries import ANOMALIES_MAX
+from trionet.spark.pipeline.report.html._charts import SERIES_MAX
+from trionet.spark.pipeline.report.text._json import document
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/reference/pipeline.md").read_text("utf-8")
 SECTION = re.split(

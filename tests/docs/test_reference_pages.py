@@ -12,8 +12,8 @@ import pytest
 
 from trionet import server
 from trionet.broker import BrokerStatistics
-from trionet.metrics.loop import LoopStatistics
-from trionet.net.close_reason import CloseReason
+from trionet.metrics._loop import LoopStatistics
+from trionet.net.wire._close_reason import CloseReason
 from trionet.server import (
     Dialect,
     ListenerLimits,
@@ -26,7 +26,7 @@ from trionet.server import (
     SocketServer,
     serve,
 )
-from trionet.server.closed_connections import ClosedConnection
+from trionet.server._closed_connections import ClosedConnection
 
 REFERENCE = Path(__file__).resolve().parents[2] / "docs" / "reference"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from trionet.broker.config_dynamic_keys import DYNAMIC, PER_BROKER
-from trionet.broker.config_keys import APPLIED, OURS
-from trionet.broker.config_topic_keys import TOPIC_KEYS
+from trionet.broker.config._broker_keys import APPLIED, OURS
+from trionet.broker.config._dynamic_keys import DYNAMIC, PER_BROKER
+from trionet.broker.config._topic_keys import TOPIC_KEYS
 from trionet.broker.log import LogConfig
-from trionet.protocol.config_types import value_text
+from trionet.protocol._config_types import value_text
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "howto" / "run-a-broker.md"
 ROW = re.compile(

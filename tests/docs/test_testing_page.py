@@ -23,7 +23,7 @@ from trionet.testing import (
     ThreadedBroker,
     plugin,
 )
-from trionet.testing.faults import FaultOptions
+from trionet.testing.faults._faults import FaultOptions
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "reference" / "testing.md").read_text("utf-8")

@@ -26,13 +26,13 @@ from trio.testing import wait_all_tasks_blocked
 from faults.program import tell, told
 from faults.words import BIG, BIG_BYTES, ECHO, HOLD, KEEP, LATER, LATER_SECONDS
 from support.sasl import exchange
-from trionet.metrics.loop import LoopMonitor
-from trionet.net.channel import Channel
-from trionet.net.endpoint import Endpoint, SecurityProtocol
-from trionet.net.tls_context import TlsSettings, server_context
-from trionet.net.transmission import Send
+from trionet.metrics._loop import LoopMonitor
+from trionet.net._channel import Channel
+from trionet.net.tls._tls_context import TlsSettings, server_context
+from trionet.net.wire._endpoint import Endpoint, SecurityProtocol
+from trionet.net.wire._transmission import Send
 from trionet.server import ListenerSecurity, Request, Response, ServerConfig, SocketServer
-from trionet.server.connection_limits import ListenerLimits, ServerLimits
+from trionet.server.quotas._connection_limits import ListenerLimits, ServerLimits
 
 LISTENERS = {
     "PLAIN": SecurityProtocol.PLAINTEXT,
@@ -52,7 +52,7 @@ class Settings:
 
     Attributes:
         config: of Kafka's settings, the numbers.
-        limits: of the server; see :class:`trionet.server.connection_limits.ServerLimits`.
+        limits: of the server; see :class:`trionet.server.quotas._connection_limits.ServerLimits`.
         few: limits of the listener FEW.
         address_rates: connections a second by address.
         descriptors_max: how many it may have open; 0 leaves the system's limit.

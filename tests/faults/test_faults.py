@@ -10,7 +10,7 @@ from rich.console import Console
 from faults.__main__ import show
 from faults.peers import CROWDS, FAULTS
 from faults.run import run
-from trionet.net.close_reason import CloseReason
+from trionet.net.wire._close_reason import CloseReason
 
 SECONDS = 8.0
 SEED = 1

@@ -7,7 +7,7 @@ import hmac
 
 import attrs
 
-from trionet.net.sasl.scram import HASHES, ScramCredential, from_salted_password
+from trionet.net.sasl._scram import HASHES, ScramCredential, from_salted_password
 
 SALT = b"the salt of tests"
 ITERATIONS = 4096

@@ -8,9 +8,9 @@ from types import ModuleType
 
 import attrs
 
-from trionet.net import framing
-from trionet.net.framing import Decoder
-from trionet.net.head_decoder import HEAD_BYTES_MAX, ReadHead
+from trionet.net.wire import _framing as framing
+from trionet.net.wire._framing import Decoder
+from trionet.net.wire._head_decoder import HEAD_BYTES_MAX, ReadHead
 
 STEP_BYTES = 64
 STEP_BYTES_MIN = 8

@@ -17,7 +17,7 @@ from support.client import Client, connect, encode_request, host_and_port
 from support.processes import memory_bytes
 from support.trionet_process import trionet_broker_process
 from support.wire import Peer
-from trionet.net.close_reason import CloseReason
+from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 
 PEERS = 64

@@ -17,7 +17,7 @@ from support.client import Client, connect, encode_request, host_and_port
 from support.leaks import descriptors
 from support.wire import Peer
 from trionet import Broker, open_broker
-from trionet.net.close_reason import CloseReason
+from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 
 LONG_POLL = encode_request(

@@ -12,15 +12,20 @@ import scramp.core
 
 from fuzz.corpus import KEPT_MAX, SEEDS, seeds_of
 from fuzz.target import NAMES, load, watched
-from trionet.broker import properties
-from trionet.broker.sasl_exchange import SaslExchange
-from trionet.cli.decoding import lines
-from trionet.net import certificate, framing, head_decoder, jaas, principal, tls
-from trionet.net.channel import Channel
-from trionet.net.sasl import jwt_validation
-from trionet.net.sasl.oauthbearer import Token
-from trionet.net.sasl.plain import PlainServer
-from trionet.server.http_exchange import HttpExchange
+from trionet.broker.config import _properties as properties
+from trionet.broker.security._sasl_exchange import SaslExchange
+from trionet.cli.decode.output import _lines as lines
+from trionet.net import _principal as principal
+from trionet.net._channel import Channel
+from trionet.net.sasl import _jaas as jaas
+from trionet.net.sasl import _jwt_validation as jwt_validation
+from trionet.net.sasl._oauthbearer import Token
+from trionet.net.sasl._plain import PlainServer
+from trionet.net.tls import _certificate as certificate
+from trionet.net.tls import _tls_transport as tls
+from trionet.net.wire import _framing as framing
+from trionet.net.wire import _head_decoder as head_decoder
+from trionet.server.metrics._http_exchange import HttpExchange
 
 BYTES_MAX = 2048
 NAMED_MAX = 20

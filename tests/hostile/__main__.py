@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from trionet.broker.served import APIS
+from trionet.broker.run._served_apis import APIS
 from trionet.protocol import api_keys
 
 KB, MB = 1024, 1024 * 1024

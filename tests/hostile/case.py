@@ -22,9 +22,9 @@ from hostile.frames import GROUP, SMALL, TOPIC, Hostile, hostile_frames
 from support.calls import create_topic
 from support.client import Client, connect, host_and_port
 from trionet import Broker, open_broker
-from trionet.broker.apis import Apis
-from trionet.protocol.codec import lookup
-from trionet.protocol.header import encode_request_header
+from trionet.broker.api._dispatch import Apis
+from trionet.protocol._codec import lookup
+from trionet.protocol._header import encode_request_header
 from trionet.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

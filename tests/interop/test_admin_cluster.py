@@ -13,8 +13,8 @@ from support.cache import Unavailable
 from support.eventually import eventually
 from support.kafka_cluster import KafkaCluster, kafka_cluster
 from trionet import Admin
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import NewTopic, OffsetSpec, PartitionDescription, Reassignment
-from trionet.client.topic_partition import TopicPartition
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 FIRST, UNKNOWN = TopicPartition("moving", 0), TopicPartition("unknown", 0)

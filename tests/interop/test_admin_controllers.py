@@ -11,6 +11,7 @@ from support.admin_errors import code_of
 from support.administered_kafka import Kafka
 from support.eventually import eventually
 from trionet import Admin, UnsupportedVersionError
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import (
     AclBinding,
     AclFilter,
@@ -22,7 +23,6 @@ from trionet.client.admin import (
     PatternType,
     ResourceType,
 )
-from trionet.client.topic_partition import TopicPartition
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -12,12 +12,12 @@ from support.admin_groups import be_in_group
 from support.administered_kafka import Kafka, coordinated, fresh
 from support.eventually import eventually
 from trionet import Admin, ApiError
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import (
     CommittedOffset,
     FencedProducer,
     TransactionListing,
 )
-from trionet.client.topic_partition import TopicPartition
 from trionet.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,

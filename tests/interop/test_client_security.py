@@ -27,9 +27,9 @@ from support.secured_clients import (
 )
 from support.tls import authority, certificate, write_pem, write_trust
 from support.tokens import unsecured
-from trionet.client.security.settings import SaslClientSettings, SecuritySettings
-from trionet.net.endpoint import SecurityProtocol
-from trionet.net.sasl.scram import HASHES
+from trionet.client.security._settings import SaslClientSettings, SecuritySettings
+from trionet.net.sasl._scram import HASHES
+from trionet.net.wire._endpoint import SecurityProtocol
 from trionet.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,

@@ -14,15 +14,15 @@ import trionet
 from support.cache import Unavailable, require_program
 from support.kafka_jars import class_path
 from support.kafka_node import kafka_node
-from trionet.client.opening import ClientSettings
-from trionet.client.telemetry import TelemetrySettings
+from trionet.client.metrics._telemetry import TelemetrySettings
+from trionet.client.network._opening import ClientSettings
+from trionet.protocol._uuids import uuid_text
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
 from trionet.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
 )
-from trionet.protocol.uuids import uuid_text
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from support.administered_kafka import Kafka, coordinated, fresh
 from support.watching import watching
 from trionet import open_admin, open_consumer, open_producer
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import QuotaEntity
-from trionet.client.topic_partition import TopicPartition
-from trionet.dashboard.sources.cluster_source import ClusterSource
+from trionet.dashboard.sources._cluster_source import ClusterSource
 
 GROUP = "dashboard-group"
 

@@ -11,7 +11,7 @@ import trionet
 from support.cache import Unavailable
 from support.kafka_cluster import NODES, KafkaCluster, kafka_cluster
 from support.leaders import move_leader
-from trionet.client.network_client import NetworkClient
+from trionet.client.network._network_client import NetworkClient
 from trionet.protocol import error_codes
 from trionet.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 

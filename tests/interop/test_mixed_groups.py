@@ -13,8 +13,8 @@ from support.cache import Unavailable
 from support.eventually import eventually
 from support.group_members import HEARTBEAT_MS, MEMBERS
 from trionet import Admin, TrionetError
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import GroupDescription
-from trionet.client.topic_partition import TopicPartition
 
 PARTITIONS = 6
 OURS = "ours"

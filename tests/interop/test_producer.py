@@ -12,8 +12,8 @@ import trio
 import trionet
 from support.cache import Unavailable
 from support.kafka_node import kafka_node
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import NewTopic
-from trionet.client.topic_partition import TopicPartition
 from trionet.testing import broker
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.timeout(300)]

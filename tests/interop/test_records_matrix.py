@@ -21,8 +21,8 @@ from support.clients.client import Client, Record
 from support.clients.corpus import corpus, sized_records
 from support.clients.exchange import CODECS, Exchange, check_same, every_codec
 from support.kafka_node import kafka_node
-from trionet.protocol.records.records import encode_batch
-from trionet.testing.wire_peer import raw_peer
+from trionet.protocol.records._records import encode_batch
+from trionet.testing._wire_peer import raw_peer
 
 OURS = "trionet"
 NAMES = ("confluent-kafka", "kafka-python", "aiokafka", "java")

@@ -15,7 +15,7 @@ from support.faulty_directory import MOMENTS
 from support.hostile_batches import changed
 from support.logs import batch
 from trionet.broker.log import Directory, FolderDirectory, LogConfig, MemoryDirectory
-from trionet.protocol.records.batch import HEADER_SIZE, read_header
+from trionet.protocol.records._batch import HEADER_SIZE, read_header
 
 INT32_MAX = 2**31 - 1
 INT64_MAX = 2**63 - 1

@@ -16,7 +16,7 @@ from support.faulty_directory import Faults, FaultyDirectory
 from support.log_agreement import check_agreement, content_of
 from trionet.broker.log import Directory, Log, LogConfig, MemoryDirectory, Stop
 from trionet.errors import ApiError
-from trionet.protocol.records.batch import HEADER_SIZE, iter_batches
+from trionet.protocol.records._batch import HEADER_SIZE, iter_batches
 
 T = TypeVar("T")
 

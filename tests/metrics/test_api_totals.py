@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from trionet.metrics.api_totals import api_totals
-from trionet.metrics.request_times import (
+from trionet.metrics._api_totals import api_totals
+from trionet.metrics._request_times import (
     LOCAL,
     PHASES,
     STEP_NS,
@@ -14,7 +14,7 @@ from trionet.metrics.request_times import (
     TimedRequest,
     count_finished,
 )
-from trionet.metrics.sensors import Labels
+from trionet.metrics._sensors import Labels
 
 
 class Requests:

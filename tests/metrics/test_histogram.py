@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.metrics.histogram import Histogram
+from trionet.metrics._histogram import Histogram
 
 VALUES = st.lists(st.integers(0, 2**63 - 1), min_size=1)
 

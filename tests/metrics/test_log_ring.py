@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from trionet.metrics.log_ring import LINE_CHARS_MAX, LogRing
+from trionet.metrics._log_ring import LINE_CHARS_MAX, LogRing
 
 
 @pytest.fixture

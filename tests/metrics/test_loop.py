@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.lowlevel
 
-from trionet.metrics.loop import LoopMonitor
+from trionet.metrics._loop import LoopMonitor
 
 
 def busy(seconds: float) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.otlp import Told, fields, told
-from trionet.metrics.otlp import Point, PointKind, metrics_data
+from trionet.metrics._otlp import Point, PointKind, metrics_data
 
 NAMES = st.text(max_size=200)
 POINTS = st.builds(

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from trionet.metrics.families import Family, Kind, Metric, Sample, Snapshot
-from trionet.metrics.prometheus import exposition, number
+from trionet.metrics._families import Family, Kind, Metric, Sample, Snapshot
+from trionet.metrics._prometheus import exposition, number
 
 NAMES = st.from_regex(r"[a-z_:][a-z0-9_:]{0,20}", fullmatch=True)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)

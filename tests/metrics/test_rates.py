@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.metrics.rates import MINUTES, ByKey, MovingRate, RollingMaximum, Window
+from trionet.metrics._rates import MINUTES, ByKey, MovingRate, RollingMaximum, Window
 
 # Moving averages.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from trionet.metrics.families import Family, Snapshot
-from trionet.metrics.registry import Registry
-from trionet.metrics.request_metrics import RequestMetrics
-from trionet.metrics.request_times import RequestTimes, TimedRequest, count_finished
+from trionet.metrics._families import Family, Snapshot
+from trionet.metrics._registry import Registry
+from trionet.metrics._request_metrics import RequestMetrics
+from trionet.metrics._request_times import RequestTimes, TimedRequest, count_finished
 
 PREFIX = "kafka_network_requestmetrics_"
 MICROSECOND = 1000

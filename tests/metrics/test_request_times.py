@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.metrics.histogram import bucket_of
-from trionet.metrics.request_times import (
+from trionet.metrics._histogram import bucket_of
+from trionet.metrics._request_times import (
     BUCKETS,
     LOCAL,
     PHASES,

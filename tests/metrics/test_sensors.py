@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from trionet.metrics.families import QUANTILES, Family, Kind, Metric
-from trionet.metrics.histogram import BUCKETS, bucket_of
-from trionet.metrics.rates import RollingMaximum
-from trionet.metrics.sensors import (
+from trionet.metrics._families import QUANTILES, Family, Kind, Metric
+from trionet.metrics._histogram import BUCKETS, bucket_of
+from trionet.metrics._rates import RollingMaximum
+from trionet.metrics._sensors import (
     Derived,
     HistogramSource,
     Largest,

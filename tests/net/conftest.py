@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.selecting import Link
-from trionet.net.readiness import ReadinessKind
+from trionet.net.wire._readiness import ReadinessKind
 
 
 @pytest.fixture(params=["poller", "socket"])

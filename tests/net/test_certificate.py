@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.tls import certificate, der_of
-from trionet.net.certificate import alternative_names, distinguished_name, validity
+from trionet.net.tls._certificate import alternative_names, distinguished_name, validity
 
 # What Java 17 prints for the name in hexadecimal DER: X500Principal.getName(RFC2253).
 JAVA = [

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from support.ranges import RangedFile
 from support.wire import frame, reset, tcp_pair
 from trionet.errors import InvalidReceiveError, LocalProtocolError
-from trionet.net.channel import READ_BYTES, READ_BYTES_PER_POLL_MAX, Channel
-from trionet.net.close_reason import CloseReason
-from trionet.net.framing import UNLIMITED, Frame
-from trionet.net.transmission import Buffer, FileRange, Send
-from trionet.net.transport import PlaintextTransport
+from trionet.net._channel import READ_BYTES, READ_BYTES_PER_POLL_MAX, Channel
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._framing import UNLIMITED, Frame
+from trionet.net.wire._transmission import Buffer, FileRange, Send
+from trionet.net.wire._transport import PlaintextTransport
 
 LIMIT = 10 * 1024 * 1024
 

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 
 from trionet.errors import LocalProtocolError
-from trionet.net.channel_state import ChannelState, checked, first_state
+from trionet.net._channel_state import ChannelState, checked, first_state
 
 S = ChannelState
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import ConfigError
-from trionet.net.endpoint import ConnectionId, Endpoint, SecurityProtocol, plain_address
+from trionet.net.wire._endpoint import ConnectionId, Endpoint, SecurityProtocol, plain_address
 
 
 @pytest.mark.parametrize(

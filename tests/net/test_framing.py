@@ -11,8 +11,13 @@ from hypothesis import strategies as st
 
 from support.wire import frame
 from trionet.errors import InvalidReceiveError, LocalProtocolError
-from trionet.net import framing
-from trionet.net.framing import BUFFER_STEP_BYTES, BUFFER_STEP_BYTES_MIN, UNLIMITED, FrameDecoder
+from trionet.net.wire import _framing as framing
+from trionet.net.wire._framing import (
+    BUFFER_STEP_BYTES,
+    BUFFER_STEP_BYTES_MIN,
+    UNLIMITED,
+    FrameDecoder,
+)
 
 LIMIT = 1000
 

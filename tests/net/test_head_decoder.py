@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import InvalidReceiveError, LocalProtocolError
-from trionet.net import framing
-from trionet.net.framing import BUFFER_STEP_BYTES_MIN, UNLIMITED, Decoder
-from trionet.net.head_decoder import HEAD_BYTES_MAX, HeadDecoder, ReadHead
+from trionet.net.wire import _framing as framing
+from trionet.net.wire._framing import BUFFER_STEP_BYTES_MIN, UNLIMITED, Decoder
+from trionet.net.wire._head_decoder import HEAD_BYTES_MAX, HeadDecoder, ReadHead
 
 LIMIT = 1000
 

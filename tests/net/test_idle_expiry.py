@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, invariant, rule
 
 from trionet.errors import LocalProtocolError
-from trionet.net.idle_expiry import CORRECTIONS_PER_POLL_MAX, IdleExpiry
+from trionet.net._idle_expiry import CORRECTIONS_PER_POLL_MAX, IdleExpiry
 
 
 class Connection:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
 from trionet.errors import ConfigError
-from trionet.net.memory_pool import MemoryLease, MemoryPool
+from trionet.net.wire._memory_pool import MemoryLease, MemoryPool
 
 
 def allocate(pool: MemoryPool, size: int, now: float = 0) -> MemoryLease:

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from trionet.net import preparing
-from trionet.net.authenticator import Progress, Step
-from trionet.net.channel import Channel
-from trionet.net.channel_state import ChannelState
-from trionet.net.close_reason import CloseReason
-from trionet.net.preparing import Preparing
-from trionet.net.selector_counters import SelectorCounters
-from trionet.net.transport import PlaintextTransport
+from trionet.net import _preparing as preparing
+from trionet.net._authenticator import Progress, Step
+from trionet.net._channel import Channel
+from trionet.net._channel_state import ChannelState
+from trionet.net._preparing import Preparing
+from trionet.net._selector_counters import SelectorCounters
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._transport import PlaintextTransport
 
 
 class OneFrame:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import AuthenticationError, ConfigError
-from trionet.net.principal import ANONYMOUS, Identity, Principal, PrincipalMapping
+from trionet.net._principal import ANONYMOUS, Identity, Principal, PrincipalMapping
 
 NAME = "CN=kafka1,OU=Service Users,O=Org,C=US"
 

@@ -12,7 +12,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from support.wire import open_sockets, reset, tcp_pair
-from trionet.net.readiness import (
+from trionet.net.wire._readiness import (
     HANGUP,
     READ,
     WRITE,

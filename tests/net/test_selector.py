@@ -14,10 +14,10 @@ from support.selecting import Link, Selecting, selecting
 from support.transports import AlteredTransport
 from support.wire import Peer, frame
 from trionet.errors import LocalProtocolError
-from trionet.net.channel import Channel
-from trionet.net.close_reason import CloseReason
-from trionet.net.readiness import READ, WRITE, ReadinessKind
-from trionet.net.transmission import FileRange, Send
+from trionet.net._channel import Channel
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._readiness import READ, WRITE, ReadinessKind
+from trionet.net.wire._transmission import FileRange, Send
 
 KILOBYTE = 1024
 MEGABYTE = 1024 * 1024

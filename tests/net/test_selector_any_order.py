@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from support.selecting import Link, Selecting, selecting
 from support.wire import Peer
-from trionet.net.channel import Channel
-from trionet.net.close_reason import CloseReason
-from trionet.net.memory_pool import MemoryPool
+from trionet.net._channel import Channel
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._memory_pool import MemoryPool
 
 CHANNELS = 3
 SMALL, LARGE = 3, 6000

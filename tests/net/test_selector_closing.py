@@ -14,11 +14,11 @@ from trio.testing import wait_all_tasks_blocked
 from support.selecting import FRAME_BYTES_MAX, Link, Selecting, selecting
 from support.transports import AlteredTransport
 from support.wire import Peer, frame
-from trionet.net.channel import Channel
-from trionet.net.close_reason import CloseReason
-from trionet.net.framing import Frame
-from trionet.net.readiness import ReadinessKind
-from trionet.net.transmission import Send
+from trionet.net._channel import Channel
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._framing import Frame
+from trionet.net.wire._readiness import ReadinessKind
+from trionet.net.wire._transmission import Send
 
 LARGE = frame(bytes(20 * 1024 * 1024))
 # Behind the first read of 4096 bytes: these are in the socket when the peer goes.

@@ -12,12 +12,12 @@ from trio.testing import MockClock
 from support.selecting import Selecting, selecting
 from support.wire import LOOPBACK, Peer, frame, open_sockets, reset
 from trionet.errors import LocalProtocolError
-from trionet.net.channel import Channel
-from trionet.net.close_reason import CloseReason
-from trionet.net.connecting import Address, open_socket, resolve
-from trionet.net.readiness import READ, WRITE, ReadinessKind
-from trionet.net.transmission import Send
-from trionet.net.transport import PlaintextTransport
+from trionet.net._channel import Channel
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._connecting import Address, open_socket, resolve
+from trionet.net.wire._readiness import READ, WRITE, ReadinessKind
+from trionet.net.wire._transmission import Send
+from trionet.net.wire._transport import PlaintextTransport
 
 
 @contextmanager

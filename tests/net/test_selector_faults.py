@@ -16,12 +16,12 @@ from support.selecting import Link, Selecting, selecting
 from support.transports import AlteredTransport
 from support.wire import frame
 from trionet.errors import LocalProtocolError
-from trionet.net.channel import Channel
-from trionet.net.close_reason import CloseReason
-from trionet.net.framing import Frame
-from trionet.net.readiness import READ, ReadinessKind
-from trionet.net.selector import EMPTY_POLLS_BEFORE_PARK, Selector
-from trionet.net.transmission import FileRange, Send
+from trionet.net._channel import Channel
+from trionet.net._selector import EMPTY_POLLS_BEFORE_PARK, Selector
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._framing import Frame
+from trionet.net.wire._readiness import READ, ReadinessKind
+from trionet.net.wire._transmission import FileRange, Send
 
 MEGABYTE = 1024 * 1024
 

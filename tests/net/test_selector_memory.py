@@ -10,11 +10,11 @@ from trio.testing import wait_all_tasks_blocked
 
 from support.selecting import Link, Selecting, selecting
 from support.wire import Peer
-from trionet.net.channel import Channel
-from trionet.net.close_reason import CloseReason
-from trionet.net.framing import Frame
-from trionet.net.memory_pool import MemoryPool
-from trionet.net.readiness import ReadinessKind
+from trionet.net._channel import Channel
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._framing import Frame
+from trionet.net.wire._memory_pool import MemoryPool
+from trionet.net.wire._readiness import ReadinessKind
 
 SIZE = 100_000
 
@@ -71,7 +71,7 @@ async def test_memory_that_is_back_wakes_a_loop_that_waits_at_once(
     link: Link, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No poll between the one that found no memory and the one that waits is needed for it."""
-    monkeypatch.setattr("trionet.net.selector.EMPTY_POLLS_BEFORE_PARK", 0)
+    monkeypatch.setattr("trionet.net._selector.EMPTY_POLLS_BEFORE_PARK", 0)
     pool = pool_of()
     lease = pool.try_allocate(SIZE, 0.0)
     assert lease is not None

@@ -10,10 +10,10 @@ from trio.testing import wait_all_tasks_blocked
 
 from support.selecting import Link, Selecting, selecting
 from support.wire import Peer, frame
-from trionet.net.channel import Channel
-from trionet.net.close_reason import CloseReason
-from trionet.net.readiness import READ
-from trionet.net.transmission import Send
+from trionet.net._channel import Channel
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._readiness import READ
+from trionet.net.wire._transmission import Send
 
 MEGABYTE = 1024 * 1024
 

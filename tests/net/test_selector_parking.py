@@ -7,9 +7,9 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.selecting import Link, Selecting, selecting
-from trionet.net.close_reason import CloseReason
-from trionet.net.readiness import ReadinessKind
-from trionet.net.selector import EMPTY_POLLS_BEFORE_PARK
+from trionet.net._selector import EMPTY_POLLS_BEFORE_PARK
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._readiness import ReadinessKind
 
 
 async def test_frames_that_came_together_are_handed_out_without_a_wait_between_them(

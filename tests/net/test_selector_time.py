@@ -10,10 +10,10 @@ from trio.testing import MockClock
 
 from support.selecting import Link, Selecting, selecting
 from support.wire import frame
-from trionet.net.channel import Channel
-from trionet.net.close_reason import CloseReason
-from trionet.net.readiness import ReadinessKind
-from trionet.net.transmission import Send
+from trionet.net._channel import Channel
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._readiness import ReadinessKind
+from trionet.net.wire._transmission import Send
 
 LIMIT = 1.0
 IDLE = CloseReason.IDLE

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from trionet.net.memory_pool import MemoryPool
-from trionet.net.starved import Starved
+from trionet.net._starved import Starved
+from trionet.net.wire._memory_pool import MemoryPool
 
 
 def starved(pool: MemoryPool, woken: list[None]) -> Starved:

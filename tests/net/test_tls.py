@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from support.ranges import RangedFile
 from support.tls import TlsClient, client_context, server_context, shake_hands
 from support.wire import reset, tcp_pair
-from trionet.net.close_reason import CloseReason
-from trionet.net.tls import WRITE_BYTES_PER_SEND, TlsTransport
-from trionet.net.tls_errors import TlsError
-from trionet.net.transmission import WRITE_BYTES_MAX, FileRange, Send
+from trionet.net.tls._tls_errors import TlsError
+from trionet.net.tls._tls_transport import WRITE_BYTES_PER_SEND, TlsTransport
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._transmission import WRITE_BYTES_MAX, FileRange, Send
 
 LETTERS = b"abcdefghijklmnopqrstuvwxyz"
 RECORD_BYTES_MAX = 16 * 1024
@@ -211,7 +211,7 @@ def test_a_write_that_the_socket_does_not_take_is_taken_up_where_it_stopped(
     pair: tuple[TlsTransport, TlsClient], monkeypatch: pytest.MonkeyPatch, has_sendmsg: bool
 ) -> None:
     """S33, T13: bytes count as written when their records have left; none is sent twice."""
-    monkeypatch.setattr("trionet.net.tls._HAS_SENDMSG", has_sendmsg)
+    monkeypatch.setattr("trionet.net.tls._tls_transport._HAS_SENDMSG", has_sendmsg)
     transport, client = pair
     content = LETTERS * 400_000
     send = Send([content[:10], content[10:5_000_000], bytearray(content[5_000_000:])])

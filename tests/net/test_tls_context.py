@@ -24,7 +24,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509 import load_pem_x509_certificate, load_pem_x509_certificates
 
-import trionet.net.tls_context as module
+import trionet.net.tls._tls_context as module
 from support.tls import (
     TlsClient,
     authority,
@@ -38,11 +38,11 @@ from support.tls import (
     write_trust,
 )
 from support.wire import LOOPBACK, tcp_pair
-from trionet.broker.config import BrokerConfig
+from trionet.broker.config._broker_config import BrokerConfig
 from trionet.errors import AuthenticationError, ConfigError
-from trionet.net.key_stores import STORE_BYTES_MAX, read_trust_store
-from trionet.net.tls import TlsTransport
-from trionet.net.tls_context import TlsContexts, TlsSettings, server_context
+from trionet.net.tls._key_stores import STORE_BYTES_MAX, read_trust_store
+from trionet.net.tls._tls_context import TlsContexts, TlsSettings, server_context
+from trionet.net.tls._tls_transport import TlsTransport
 
 SECRET = "open sesame"
 

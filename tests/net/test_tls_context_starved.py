@@ -13,7 +13,7 @@ import pytest
 from support.tls import certificate, write_pem
 from support.wire import LOOPBACK
 from trionet.errors import ConfigError
-from trionet.net.tls_context import TlsContexts, TlsSettings
+from trionet.net.tls._tls_context import TlsContexts, TlsSettings
 
 
 @contextmanager

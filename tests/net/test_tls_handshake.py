@@ -26,9 +26,9 @@ from support.tls import (
 )
 from support.wire import LOOPBACK, frame, reset, tcp_pair
 from trionet.errors import AuthenticationError
-from trionet.net.certificate import distinguished_name
-from trionet.net.readiness import READ, WRITE
-from trionet.net.tls import HANDSHAKE_READS_PER_STEP, READ_BYTES_FIRST, TlsTransport
+from trionet.net.tls._certificate import distinguished_name
+from trionet.net.tls._tls_transport import HANDSHAKE_READS_PER_STEP, READ_BYTES_FIRST, TlsTransport
+from trionet.net.wire._readiness import READ, WRITE
 
 VERSIONS = (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3)
 # Alerts as they are before anything is encrypted: a warning, and a fatal one.

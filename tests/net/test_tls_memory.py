@@ -11,8 +11,8 @@ import pytest
 
 from support.tls import TlsClient, server_context, shake_hands
 from support.wire import tcp_pair
-from trionet.net.tls import ENGINE_BYTES_MAX, TlsTransport
-from trionet.net.transmission import Send
+from trionet.net.tls._tls_transport import ENGINE_BYTES_MAX, TlsTransport
+from trionet.net.wire._transmission import Send
 
 KILOBYTE = 1024
 MEGABYTE = 1024 * KILOBYTE

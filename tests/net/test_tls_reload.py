@@ -7,7 +7,7 @@ from pathlib import Path
 import attrs
 import pytest
 
-import trionet.net.tls_context as module
+import trionet.net.tls._tls_context as module
 from support.tls import (
     TlsClient,
     authority,
@@ -21,8 +21,8 @@ from support.tls import (
 )
 from support.wire import LOOPBACK, tcp_pair
 from trionet.errors import AuthenticationError, ConfigError
-from trionet.net.tls import TlsTransport
-from trionet.net.tls_context import TlsContexts, TlsSettings, server_context
+from trionet.net.tls._tls_context import TlsContexts, TlsSettings, server_context
+from trionet.net.tls._tls_transport import TlsTransport
 
 
 def replace(path: Path, content: bytes) -> None:

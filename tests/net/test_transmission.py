@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from support.ranges import RangedFile
 from trionet.errors import LocalProtocolError
-from trionet.net.transmission import (
+from trionet.net.wire._transmission import (
     GATHER_BUFFERS_MAX,
     WRITE_BYTES_MAX,
     Buffer,

@@ -12,9 +12,9 @@ import pytest
 
 from support.ranges import RangedFile
 from support.wire import reset, tcp_pair
-from trionet.net import transport as transport_module
-from trionet.net.transmission import FileRange
-from trionet.net.transport import PlaintextTransport
+from trionet.net.wire import _transport as transport_module
+from trionet.net.wire._transmission import FileRange
+from trionet.net.wire._transport import PlaintextTransport
 
 LETTERS = b"abcdefghijklmnopqrstuvwxyz"
 

@@ -77,7 +77,7 @@ async def observe(tests: Sequence[str], mutant: Mutant | None, *, stops_at_first
         folder = Path(name)
         package = folder / "trionet"
         await trio.to_thread.run_sync(_copy, package)
-        file = package / (mutant.file if mutant is not None else "net/selector.py")
+        file = package / (mutant.file if mutant is not None else "net/_selector.py")
         if mutant is not None:
             file.write_text(mutant.apply(file.read_text("utf-8")), "utf-8")
         environment = {

@@ -11,7 +11,7 @@ from network_mutants.run import Observed, Verdict, judge, run, selections
 TEST = "net/test_memory_pool.py::test_a_lease_is_given_back_once"
 MUTANT = Mutant(
     name="pool-takes-a-lease-twice",
-    file="net/memory_pool.py",
+    file="net/wire/_memory_pool.py",
     find="        lease.pool = None\n",
     replace="",
     why="memory out of nothing",

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from protocol.generator.schema import CODES, Field, Struct
-from trionet.protocol.wire import varint
+from trionet.protocol._wire import varint
 
 #: The largest numbers of each kind: no two of them are one object.
 _NUMBERS = {

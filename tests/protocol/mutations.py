@@ -21,20 +21,20 @@ from typing import Any, NamedTuple
 from fuzz.blind import at_most
 from protocol.samples import Sample, samples
 from trionet.errors import WireFormatError
-from trionet.protocol.codec import lookup
-from trionet.protocol.header import decode_request_header, encode_request_header, skip_tags
-from trionet.protocol.records import compression
-from trionet.protocol.records.batch import check_crc, iter_batches
-from trionet.protocol.records.message_set import (
+from trionet.protocol._codec import lookup
+from trionet.protocol._header import decode_request_header, encode_request_header, skip_tags
+from trionet.protocol._request_keys import REQUEST_KEYS
+from trionet.protocol.records._batch import check_crc, iter_batches
+from trionet.protocol.records._records import decode_batch, encode_batch
+from trionet.protocol.records._types import Record
+from trionet.protocol.records.compression import _codecs as compression
+from trionet.protocol.records.message_sets._message_set import (
     CRC_START,
     check_message_crc,
     decode_message_set,
     encode_message_set,
     iter_messages,
 )
-from trionet.protocol.records.records import decode_batch, encode_batch
-from trionet.protocol.records.types import Record
-from trionet.protocol.request_keys import REQUEST_KEYS
 
 COUNT = 1_000_000
 #: The most that one frame of a few KB may take; milliseconds where nothing is wrong.

@@ -12,7 +12,7 @@ from kio.index import load_request_schema, load_response_schema
 from protocol.generator.apis import APIS
 from protocol.kio_values import has_version
 from trionet.protocol import api_keys
-from trionet.protocol.codec import lookup, schema_versions
+from trionet.protocol._codec import lookup, schema_versions
 from trionet.protocol.messages.registry import APIS as KNOWN
 
 
@@ -70,14 +70,14 @@ def test_api_versions_responses_have_the_oldest_header_though_their_body_is_flex
 def test_modules_are_imported_when_an_api_is_asked_for() -> None:
     program = """
 import sys
-from trionet.protocol import codec
+from trionet.protocol import lookup
 def loaded():
     start = "trionet.protocol.messages."
     return sorted(name.removeprefix(start) for name in sys.modules if name.startswith(start))
 print(loaded())
-codec.lookup(3, 12)
+lookup(3, 12)
 print(loaded())
-codec.lookup(3, 8)
+lookup(3, 8)
 print(loaded())
 """
     found = subprocess.run(

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import ConfigError
-from trionet.protocol.config_types import (
+from trionet.protocol._config_types import (
     BOOLEAN,
     CLASS,
     DOUBLE,

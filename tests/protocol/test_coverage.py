@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from protocol.generator import coverage
 from protocol.generator.apis import APIS
-from trionet.broker import served
+from trionet.broker.run import _served_apis as served
 from trionet.protocol.messages.registry import APIS as REGISTRY
 
 

@@ -17,10 +17,10 @@ from protocol.kio_values import codec_functions
 from protocol.samples import api_of
 from trionet.errors import LocalProtocolError, WireFormatError
 from trionet.protocol import api_keys
-from trionet.protocol.codec import ApiVersionCodec, lookup
-from trionet.protocol.header import skip_tags
+from trionet.protocol._codec import ApiVersionCodec, lookup
+from trionet.protocol._header import skip_tags
+from trionet.protocol._wire import REQUEST_ELEMENTS_MAX, TAGS_MAX, TEXT_BYTES_MAX, varint
 from trionet.protocol.messages.delete_topics import DeleteTopicsRequest
-from trionet.protocol.wire import REQUEST_ELEMENTS_MAX, TAGS_MAX, TEXT_BYTES_MAX, varint
 
 #: Of memory, for each byte of a frame. The most that was measured is 57.7, an entry of
 #: AlterClientQuotas in a frame of 4 KB: four bytes, for an object and two empty lists.

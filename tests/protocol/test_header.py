@@ -9,9 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import LocalProtocolError, WireFormatError
-from trionet.protocol import api_keys, header
-from trionet.protocol.codec import ApiVersionCodec, Chunk, lookup
-from trionet.protocol.header import (
+from trionet.protocol import _header as header
+from trionet.protocol import api_keys
+from trionet.protocol._codec import ApiVersionCodec, Chunk, lookup
+from trionet.protocol._header import (
     JOINED_BYTES_MAX,
     decode_request_header,
     decode_response_header,

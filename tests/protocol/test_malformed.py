@@ -12,7 +12,7 @@ from protocol.mutations import Frame, Outcome, frames, mutate, record_frames
 from protocol.samples import samples
 from trionet.errors import WireFormatError
 from trionet.protocol import api_keys
-from trionet.protocol.codec import lookup
+from trionet.protocol._codec import lookup
 
 #: The mutations of the gate: enough to pass through every version's code some times.
 MUTATIONS = 20

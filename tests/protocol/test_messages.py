@@ -14,7 +14,8 @@ from protocol.kio_values import entity_class, read_entity, write_entity
 from protocol.samples import samples
 from trionet.errors import LocalProtocolError
 from trionet.protocol import api_keys
-from trionet.protocol.codec import Chunk, lookup
+from trionet.protocol._codec import Chunk, lookup
+from trionet.protocol._wire import ArrayReaders, ArrayWriters, Message
 from trionet.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from trionet.protocol.messages.fetch import (
     FetchableTopicResponse,
@@ -39,7 +40,6 @@ from trionet.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from trionet.protocol.wire import ArrayReaders, ArrayWriters, Message
 
 
 def codec(api_key: int, version: int) -> Any:

@@ -25,7 +25,7 @@ from protocol.random_messages import random_message
 from protocol.samples import api_of
 from trionet.errors import LocalProtocolError
 from trionet.protocol import api_keys
-from trionet.protocol.codec import Chunk, lookup
+from trionet.protocol._codec import Chunk, lookup
 from trionet.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,

@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from trionet.errors import WireFormatError
 from trionet.protocol import request_log
-from trionet.protocol.records import pure_writer, typed_writer
-from trionet.protocol.records.records import batch_chunks
+from trionet.protocol._typed_request_log import MIDDLE_SIZE, RequestWriter
+from trionet.protocol.records import _pure_writer as pure_writer
+from trionet.protocol.records import _typed_writer as typed_writer
+from trionet.protocol.records._records import batch_chunks
 from trionet.protocol.request_log import (
     CONNECTION_SIZE,
     GONE,
@@ -26,7 +28,6 @@ from trionet.protocol.request_log import (
     encode,
 )
 from trionet.protocol.request_log_columns import CONNECTIONS, REQUESTS, decode_columns
-from trionet.protocol.typed_request_log import MIDDLE_SIZE, RequestWriter
 
 _INT16 = st.integers(-(2**15), 2**15 - 1)
 _INT32 = st.integers(-(2**31), 2**31 - 1)

@@ -10,13 +10,13 @@ import pytest
 from protocol.samples import Sample, samples
 from trionet.errors import WireFormatError
 from trionet.protocol import api_keys
-from trionet.protocol.codec import lookup
+from trionet.protocol._codec import lookup
+from trionet.protocol._stepping import Elements, elements, stepping
 from trionet.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from trionet.protocol.stepping import Elements, elements, stepping
 
 T = TypeVar("T")
 

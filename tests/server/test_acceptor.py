@@ -17,17 +17,17 @@ from trio.testing import wait_all_tasks_blocked
 
 from support.serving import echo, listener, serving, undisturbed
 from support.wire import LOOPBACK, Peer, open_sockets, reset, tcp_pair
-from trionet.net.close_reason import CloseReason
-from trionet.net.endpoint import ConnectionId, Endpoint
-from trionet.net.listening import bind
-from trionet.net.network import SYSTEM
-from trionet.net.readiness import ReadinessKind, open_readiness
-from trionet.net.selector import Selector
-from trionet.net.transport import PlaintextTransport
+from trionet.net._network import SYSTEM
+from trionet.net._selector import Selector
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._endpoint import ConnectionId, Endpoint
+from trionet.net.wire._listening import bind
+from trionet.net.wire._readiness import ReadinessKind, open_readiness
+from trionet.net.wire._transport import PlaintextTransport
 from trionet.server import Request, ServerConfig, SocketServer
-from trionet.server.acceptor import Acceptor
-from trionet.server.channel_builder import PLAINTEXT, ChannelBuilder
-from trionet.server.processor import Processor
+from trionet.server._acceptor import Acceptor
+from trionet.server._channel_builder import PLAINTEXT, ChannelBuilder
+from trionet.server._processor import Processor
 
 needs_ipv6 = pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no dual-stack IPv6 here")
 
@@ -120,7 +120,7 @@ def test_port_can_be_taken_again_at_once_but_not_shared(
     monkeypatch: pytest.MonkeyPatch, platform: str, reuse: int
 ) -> None:
     """KAFKA-14908: what allows the one on POSIX would allow the other on Windows."""
-    monkeypatch.setattr("trionet.net.listening.sys.platform", platform)
+    monkeypatch.setattr("trionet.net.wire._listening.sys.platform", platform)
 
     with bound(listener()) as sock:
         assert reuse == sock.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
@@ -271,7 +271,7 @@ async def test_connection_that_is_aborted_while_it_waits_is_passed_over(
     kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     errors: list[OSError] = [ConnectionAbortedError(errno.ECONNABORTED, "aborted")] * 3
-    monkeypatch.setattr("trionet.net.network.bind", failing(errors, socket.socket))
+    monkeypatch.setattr("trionet.net._network.bind", failing(errors, socket.socket))
     async with serving(kind) as rig:
         await rig.exchange(await rig.connect(), b"a")
 
@@ -293,7 +293,7 @@ async def test_socket_that_cannot_be_configured_is_closed(
                 raise OSError("option refused")
             super().setsockopt(*arguments)  # type: ignore[call-overload]
 
-    monkeypatch.setattr("trionet.net.network.bind", failing([], FailsOnce))
+    monkeypatch.setattr("trionet.net._network.bind", failing([], FailsOnce))
     async with serving(kind) as rig:
         unlucky = await rig.connect()
         assert b"" == await unlucky.receive_to_end()
@@ -308,7 +308,7 @@ async def test_broken_listening_socket_does_not_end_the_server(
 ) -> None:
     """Its connections go on; a line each second and a metric say that no other gets in."""
     errors = [OSError(errno.ENOTSOCK, "not a socket")] * 3
-    monkeypatch.setattr("trionet.net.network.bind", failing(errors, socket.socket))
+    monkeypatch.setattr("trionet.net._network.bind", failing(errors, socket.socket))
     async with serving(kind) as rig:
         await rig.exchange(await rig.connect(), b"when it works again")
 

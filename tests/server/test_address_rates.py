@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.server.connection_limits import UNLIMITED
-from trionet.server.creation_rate import ADDRESSES_MAX, IDLE_SECONDS_MAX, AddressRates, CreationRate
+from trionet.server.quotas._connection_limits import UNLIMITED
+from trionet.server.quotas._creation_rate import (
+    ADDRESSES_MAX,
+    IDLE_SECONDS_MAX,
+    AddressRates,
+    CreationRate,
+)
 
 
 def rates(default: int | None = None) -> AddressRates:

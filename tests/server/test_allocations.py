@@ -11,11 +11,11 @@ import trio
 
 from support.serving import answer, listener
 from support.wire import Peer
-from trionet.metrics.loop import LoopMonitor
-from trionet.metrics.registry import Registry
-from trionet.net.endpoint import Endpoint
+from trionet.metrics._loop import LoopMonitor
+from trionet.metrics._registry import Registry
+from trionet.net.wire._endpoint import Endpoint
 from trionet.server import Request, Response, ServerConfig, SocketServer
-from trionet.server.server_metrics import UnnamedRequests, server_collectors
+from trionet.server.metrics._server_metrics import UnnamedRequests, server_collectors
 
 CONNECTIONS = 16
 ROUNDS = 10

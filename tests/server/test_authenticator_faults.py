@@ -7,10 +7,10 @@ from trio.testing import wait_all_tasks_blocked
 
 from support.serving import answer, serving
 from support.wire import frame
-from trionet.net.authenticator import Gate, Progress, Step
-from trionet.net.close_reason import CloseReason
-from trionet.net.principal import ANONYMOUS, Identity
-from trionet.net.readiness import ReadinessKind
+from trionet.net._authenticator import Gate, Progress, Step
+from trionet.net._principal import ANONYMOUS, Identity
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import ListenerSecurity, Request, Response
 
 

@@ -17,7 +17,7 @@ from faults.program import Program, observed, program
 from faults.words import HOLD, KEEP
 from support.serving import answer, serving
 from support.wire import Peer, frame
-from trionet.net.readiness import ReadinessKind
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import Request, Response
 
 MEGABYTE = 1024 * 1024

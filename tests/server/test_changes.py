@@ -14,9 +14,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from support.serving import echo, listener
 from support.wire import Peer, listens_on, open_sockets
 from trionet.errors import ConfigError, LocalProtocolError
-from trionet.net.close_reason import CloseReason
-from trionet.net.endpoint import Endpoint
-from trionet.net.readiness import ReadinessKind
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._endpoint import Endpoint
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import (
     NO_OP,
     ListenerLimits,
@@ -25,8 +25,8 @@ from trionet.server import (
     ServerConfig,
     SocketServer,
 )
-from trionet.server.acceptor import GRACE_SECONDS
-from trionet.server.processor import Processor
+from trionet.server._acceptor import GRACE_SECONDS
+from trionet.server._processor import Processor
 
 
 @asynccontextmanager

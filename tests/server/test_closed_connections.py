@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.net.close_reason import CloseReason
-from trionet.server.closed_connections import (
+from trionet.net.wire._close_reason import CloseReason
+from trionet.server._closed_connections import (
     CLOSED_CONNECTIONS_MAX,
     TEXT_CHARS_MAX,
     ClosedConnection,

@@ -10,18 +10,18 @@ import pytest
 
 from support.selecting import Selecting, selecting
 from support.serving import listener
-from trionet.metrics.request_times import RequestTimes
-from trionet.net.channel import Channel
-from trionet.net.channel_state import ChannelState
-from trionet.net.close_reason import CloseReason
-from trionet.net.mute_state import MuteEvent
-from trionet.net.selector import Selector
-from trionet.net.transport import PlaintextTransport
-from trionet.server.connection import Connection
-from trionet.server.connection_phase import ConnectionPhase, phase_of
-from trionet.server.loop_faults import LoopFaults
-from trionet.server.recorder import Recording
-from trionet.server.request_channel import NO_OP, Request, RequestChannel, ResponseQueue
+from trionet.metrics._request_times import RequestTimes
+from trionet.net._channel import Channel
+from trionet.net._channel_state import ChannelState
+from trionet.net._mute_state import MuteEvent
+from trionet.net._selector import Selector
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._transport import PlaintextTransport
+from trionet.server._connection import Connection
+from trionet.server._loop_faults import LoopFaults
+from trionet.server._recorder import Recording
+from trionet.server._request_channel import NO_OP, Request, RequestChannel, ResponseQueue
+from trionet.server.metrics._connection_phase import ConnectionPhase, phase_of
 
 
 @pytest.fixture

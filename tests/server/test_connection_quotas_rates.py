@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from trionet.server.connection_counts import ConnectionGuard
-from trionet.server.connection_limits import ListenerLimits, ServerLimits
-from trionet.server.connection_quotas import (
+from trionet.server.quotas._connection_counts import ConnectionGuard
+from trionet.server.quotas._connection_limits import ListenerLimits, ServerLimits
+from trionet.server.quotas._connection_quotas import (
     Admission,
     Admitted,
     ConnectionQuotas,

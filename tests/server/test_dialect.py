@@ -11,11 +11,11 @@ from trio.testing import wait_all_tasks_blocked
 
 from support.served import serving_with
 from trionet.errors import InvalidReceiveError
-from trionet.net.close_reason import CloseReason
-from trionet.net.framing import Frame
-from trionet.net.readiness import ReadinessKind
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._framing import Frame
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import SIZE_PREFIXED, CloseConnection, Dialect, Request
-from trionet.server.dialect import JOINED_BYTES_MAX
+from trionet.server._dialect import JOINED_BYTES_MAX
 
 TWO_BYTES = Dialect.length_prefixed(
     lambda data: (2, int.from_bytes(data[:2], "big")) if len(data) >= 2 else None,

@@ -13,8 +13,8 @@ from trio.testing import wait_all_tasks_blocked
 from support.selecting import CountingReadiness
 from support.serving import answer, serving
 from support.wire import LOOPBACK
-from trionet.net.readiness import ReadinessKind
-from trionet.server.accepted import CONNECTION_QUEUE_SIZE
+from trionet.net.wire._readiness import ReadinessKind
+from trionet.server._accepted import CONNECTION_QUEUE_SIZE
 
 
 async def test_flood_of_connections_is_registered_a_queue_at_a_time(
@@ -23,7 +23,7 @@ async def test_flood_of_connections_is_registered_a_queue_at_a_time(
     """P53, KIP-402: the loop polls between, so that old connections are served meanwhile."""
     count = 5 * CONNECTION_QUEUE_SIZE
     # More than a queue holds, so that the acceptor has to wait, whoever runs first.
-    monkeypatch.setattr("trionet.server.acceptor.ACCEPTS_PER_WAKEUP_MAX", count)
+    monkeypatch.setattr("trionet.server._acceptor.ACCEPTS_PER_WAKEUP_MAX", count)
     async with serving(kind) as rig:
         old = await rig.connect()
         await rig.exchange(old, b"old")
@@ -71,7 +71,7 @@ async def test_connection_that_waited_for_room_is_registered_without_another_eve
     kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One more than the queue holds; and the loop parks as soon as it finds nothing."""
-    monkeypatch.setattr("trionet.net.selector.EMPTY_POLLS_BEFORE_PARK", 0)
+    monkeypatch.setattr("trionet.net._selector.EMPTY_POLLS_BEFORE_PARK", 0)
     async with serving(kind) as rig:
         port = rig.server.endpoints[0].port
         with ExitStack() as opened:

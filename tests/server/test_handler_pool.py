@@ -11,11 +11,11 @@ from trio.testing import wait_all_tasks_blocked
 
 from support.serving import answer, echo, serving
 from support.wire import frame, open_sockets
-from trionet.metrics.request_times import LOCAL, now_ns
-from trionet.net.close_reason import CloseReason
-from trionet.net.readiness import ReadinessKind
+from trionet.metrics._request_times import LOCAL, now_ns
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import NO_OP, Request, Response
-from trionet.server.handler_pool import REQUESTS_PER_WAKEUP_MAX
+from trionet.server._handler_pool import REQUESTS_PER_WAKEUP_MAX
 
 
 @pytest.mark.parametrize("handlers", [1, 2, 8])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.server.http_exchange import (
+from trionet.server.metrics._http_exchange import (
     HttpAnswer,
     HttpExchange,
     HttpRequest,

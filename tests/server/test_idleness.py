@@ -8,8 +8,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.serving import Serving, answer, serving
 from support.wire import Peer, frame
-from trionet.net.close_reason import CloseReason
-from trionet.net.readiness import ReadinessKind
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import NO_OP, Request, Response
 
 IDLE = CloseReason.IDLE

@@ -13,8 +13,8 @@ from trio.testing import wait_all_tasks_blocked
 from support.serving import echo, listener
 from support.wire import LOOPBACK, Peer, listens_on, open_sockets
 from trionet.errors import ConfigError
-from trionet.net.endpoint import Endpoint
-from trionet.net.readiness import ReadinessKind
+from trionet.net.wire._endpoint import Endpoint
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import ServerConfig, SocketServer
 
 

@@ -9,14 +9,14 @@ from typing import cast
 import pytest
 
 from support.numbers import Numbers
-from trionet.metrics.families import Snapshot
-from trionet.metrics.loop import LoopStatistics
-from trionet.metrics.registry import Registry
-from trionet.metrics.request_times import RequestTimes, TimedRequest, count_finished
-from trionet.net.close_reason import CloseReason
-from trionet.server.load_metrics import LoadMetrics, idle_of_handlers, idle_of_processor
-from trionet.server.processor_counts import ProcessorCounts
-from trionet.server.socket_server import SocketServer
+from trionet.metrics._families import Snapshot
+from trionet.metrics._loop import LoopStatistics
+from trionet.metrics._registry import Registry
+from trionet.metrics._request_times import RequestTimes, TimedRequest, count_finished
+from trionet.net.wire._close_reason import CloseReason
+from trionet.server._processor_counts import ProcessorCounts
+from trionet.server._socket_server import SocketServer
+from trionet.server.metrics._load_metrics import LoadMetrics, idle_of_handlers, idle_of_processor
 
 PROCESSORS_IDLE = "kafka_network_socketserver_networkprocessoravgidle_percent"
 PROCESSOR_IDLE = "kafka_network_processor_idle_percent"

@@ -11,9 +11,9 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.serving import answer, serving
-from trionet.net.readiness import ReadinessKind
-from trionet.server.connection_quotas import ConnectionQuotas
-from trionet.server.loop_faults import LoopFaults
+from trionet.net.wire._readiness import ReadinessKind
+from trionet.server._loop_faults import LoopFaults
+from trionet.server.quotas._connection_quotas import ConnectionQuotas
 
 
 class FaultyRecorder:

@@ -8,7 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trionet.server.metrics_listener import LoopShare
+from trionet.server.metrics._metrics_listener import LoopShare
 
 
 def work(seconds: float) -> None:

@@ -15,9 +15,9 @@ import trustme
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.wire import LOOPBACK, Peer, open_sockets
-from trionet.net.endpoint import Endpoint, SecurityProtocol
-from trionet.server.http_exchange import HttpExchange, HttpRequest, HttpRules, Refused
-from trionet.server.metrics_listener import ListenerLimits, MetricsListener, Page
+from trionet.net.wire._endpoint import Endpoint, SecurityProtocol
+from trionet.server.metrics._http_exchange import HttpExchange, HttpRequest, HttpRules, Refused
+from trionet.server.metrics._metrics_listener import ListenerLimits, MetricsListener, Page
 
 RULES = HttpRules()
 EAGER = ListenerLimits(accept_pause_seconds=0.0)

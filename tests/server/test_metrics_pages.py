@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from trionet.metrics.families import Family, Kind, Metric, Sample, single
-from trionet.metrics.registry import Registry
-from trionet.server.http_exchange import HttpRequest, Refused
-from trionet.server.metrics_pages import MetricsPages
-from trionet.server.snapshot_sections import Row, SectionPage
+from trionet.metrics._families import Family, Kind, Metric, Sample, single
+from trionet.metrics._registry import Registry
+from trionet.server.metrics._http_exchange import HttpRequest, Refused
+from trionet.server.metrics._metrics_pages import MetricsPages
+from trionet.server.metrics._snapshot_sections import Row, SectionPage
 
 QUEUE = Metric("queue_size", Kind.GAUGE, "What waits.", kafka="kafka.x:type=Queue,name=Size")
 TIME = Metric("time_ms", Kind.SUMMARY, "Time.", ("request", "version"))

@@ -13,11 +13,11 @@ from trio.testing import wait_all_tasks_blocked
 from support.ranges import RangedFile
 from support.serving import Serving, answer, echo, serving, undisturbed
 from support.wire import Peer, frame
-from trionet.metrics.request_times import now_ns
-from trionet.net.close_reason import CloseReason
-from trionet.net.endpoint import ConnectionId
-from trionet.net.readiness import ReadinessKind
-from trionet.net.transmission import FileRange, Send
+from trionet.metrics._request_times import now_ns
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._endpoint import ConnectionId
+from trionet.net.wire._readiness import ReadinessKind
+from trionet.net.wire._transmission import FileRange, Send
 from trionet.server import NO_OP, CloseConnection, Request, Response
 
 MEGABYTE = 1024 * 1024

@@ -5,8 +5,8 @@ from __future__ import annotations
 from trio.testing import wait_all_tasks_blocked
 
 from support.serving import answer, serving, undisturbed
-from trionet.net.close_reason import CloseReason
-from trionet.net.readiness import ReadinessKind
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import NO_OP
 
 

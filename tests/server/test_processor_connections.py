@@ -10,11 +10,11 @@ from trio.testing import wait_all_tasks_blocked
 
 from support.serving import Serving, serving, undisturbed
 from support.wire import LOOPBACK, Peer, open_sockets
-from trionet.net.close_reason import CloseReason
-from trionet.net.endpoint import ConnectionId
-from trionet.net.readiness import ReadinessKind
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._endpoint import ConnectionId
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import NO_OP, CloseConnection, Request
-from trionet.server.closed_connections import ClosedConnection
+from trionet.server._closed_connections import ClosedConnection
 
 
 async def requested(rig: Serving) -> tuple[Peer, Request]:

@@ -16,12 +16,12 @@ from support.ranges import RangedFile
 from support.selecting import CountingReadiness
 from support.serving import Serving, answer, serving, undisturbed
 from support.wire import LOOPBACK, Peer, frame, reset
-from trionet.net.close_reason import CloseReason
-from trionet.net.readiness import ReadinessKind
-from trionet.net.selector import EMPTY_POLLS_BEFORE_PARK, Selector
-from trionet.net.transmission import FileRange, Send
+from trionet.net._selector import EMPTY_POLLS_BEFORE_PARK, Selector
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._readiness import ReadinessKind
+from trionet.net.wire._transmission import FileRange, Send
 from trionet.server import NO_OP, CloseConnection, Request, Response
-from trionet.server.processor import Processor
+from trionet.server._processor import Processor
 
 MEGABYTE = 1024 * 1024
 

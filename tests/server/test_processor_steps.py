@@ -10,17 +10,17 @@ from trio.testing import wait_all_tasks_blocked
 
 from support.serving import answer, echo, serving
 from support.wire import frame
-from trionet.metrics.request_times import TimedRequest
-from trionet.net.channel import Channel
-from trionet.net.framing import Frame
-from trionet.net.poll_result import PollResult
-from trionet.net.readiness import ReadinessKind
-from trionet.server import socket_server
-from trionet.server.closed_connections import ClosedConnection
-from trionet.server.connection import Connection
-from trionet.server.processor import Processor
-from trionet.server.request_channel import Request, Response
-from trionet.server.server_statistics import ServerStatistics
+from trionet.metrics._request_times import TimedRequest
+from trionet.net._channel import Channel
+from trionet.net._poll_result import PollResult
+from trionet.net.wire._framing import Frame
+from trionet.net.wire._readiness import ReadinessKind
+from trionet.server import _socket_server as socket_server
+from trionet.server._closed_connections import ClosedConnection
+from trionet.server._connection import Connection
+from trionet.server._processor import Processor
+from trionet.server._request_channel import Request, Response
+from trionet.server._server_statistics import ServerStatistics
 
 RECEIVE_BUFFER_BYTES = 10_000
 LARGE = bytes(12_000)  # the rest of it leaves at once when the peer has read the buffer empty

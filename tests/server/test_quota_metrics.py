@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.metrics.families import Snapshot
-from trionet.metrics.registry import Registry
-from trionet.net.memory_pool import MemoryPool
-from trionet.server.connection_limits import ListenerLimits, ServerLimits
-from trionet.server.connection_quotas import ConnectionQuotas, Delayed, Rejected
-from trionet.server.quota_metrics import MemoryPoolMetrics, QuotaMetrics
+from trionet.metrics._families import Snapshot
+from trionet.metrics._registry import Registry
+from trionet.net.wire._memory_pool import MemoryPool
+from trionet.server.metrics._quota_metrics import MemoryPoolMetrics, QuotaMetrics
+from trionet.server.quotas._connection_limits import ListenerLimits, ServerLimits
+from trionet.server.quotas._connection_quotas import ConnectionQuotas, Delayed, Rejected
 
 GROUP = "kafka_server_socket_server_metrics_"
 ACCEPTOR_BLOCKED = "kafka_network_acceptor_acceptorblocked_percent"

@@ -9,9 +9,9 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.serving import Serving, serving
 from support.wire import LOOPBACK, Peer, open_sockets
-from trionet.net.close_reason import CloseReason
-from trionet.net.readiness import ReadinessKind
-from trionet.server.connection_limits import ListenerLimits, ServerLimits
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._readiness import ReadinessKind
+from trionet.server.quotas._connection_limits import ListenerLimits, ServerLimits
 
 OTHER_ADDRESS = "127.0.0.2"
 

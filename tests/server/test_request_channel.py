@@ -12,7 +12,7 @@ from trio.testing import wait_all_tasks_blocked
 from support.serving import answer, serving
 from support.wire import Peer, frame
 from trionet.errors import LocalProtocolError
-from trionet.net.readiness import ReadinessKind
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import Request, RequestChannel, Response
 
 
@@ -295,7 +295,7 @@ async def test_response_that_comes_just_before_the_loop_parks_is_sent(
     kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first of two wakes the processor, which must see the second before it parks again."""
-    monkeypatch.setattr("trionet.net.selector.EMPTY_POLLS_BEFORE_PARK", 0)
+    monkeypatch.setattr("trionet.net._selector.EMPTY_POLLS_BEFORE_PARK", 0)
     async with serving(kind) as rig:
         peers = [await rig.connect() for _ in range(2)]
         for _ in range(30):

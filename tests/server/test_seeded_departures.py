@@ -22,9 +22,9 @@ from support.serving import Serving, answer, serving, undisturbed
 from support.tls import server_context
 from support.tls_peer import TlsPeer
 from support.wire import Peer
-from trionet.net.readiness import ReadinessKind
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import NO_OP, Request, Response
-from trionet.server.channel_builder import PLAINTEXT, ListenerSecurity
+from trionet.server._channel_builder import PLAINTEXT, ListenerSecurity
 
 PEERS_PER_SEED = 3
 REQUEST_BYTES_MAX = 50_000

@@ -8,17 +8,17 @@ import pytest
 
 from support.numbers import Numbers
 from support.serving import listener
-from trionet.metrics.families import Snapshot
-from trionet.metrics.loop import LoopStatistics
-from trionet.metrics.registry import Registry
-from trionet.metrics.selector_names import (
+from trionet.metrics._families import Snapshot
+from trionet.metrics._loop import LoopStatistics
+from trionet.metrics._registry import Registry
+from trionet.metrics._selector_names import (
     CONNECTIONS_SOFTWARE,
     CONNECTIONS_TLS_INFO,
     SELECTOR_METRICS,
 )
-from trionet.net.close_reason import CloseReason
-from trionet.server.processor_counts import ProcessorCounts
-from trionet.server.selector_metrics import SelectorMetrics
+from trionet.net.wire._close_reason import CloseReason
+from trionet.server._processor_counts import ProcessorCounts
+from trionet.server.metrics._selector_metrics import SelectorMetrics
 
 GROUP = "kafka_server_socket_server_metrics_"
 

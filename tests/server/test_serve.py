@@ -16,11 +16,11 @@ from support.ranges import RangedFile
 from support.served import ANYWHERE, Rig, serving_with
 from support.wire import Peer, frame, listens_on, open_sockets
 from trionet.errors import LocalProtocolError
-from trionet.net.close_reason import CloseReason
-from trionet.net.mute_state import MuteState
-from trionet.net.readiness import ReadinessKind
+from trionet.net._mute_state import MuteState
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import NO_OP, CloseConnection, FileRange, Request, Send
-from trionet.server.dialect import JOINED_BYTES_MAX
+from trionet.server._dialect import JOINED_BYTES_MAX
 
 MEGABYTE = 1024 * 1024
 

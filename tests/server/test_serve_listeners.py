@@ -17,12 +17,12 @@ from support.served import ANYWHERE, serving_with, tls_stream
 from support.tls import certificate, context_for
 from support.wire import LOOPBACK, Peer, frame, listens_on, open_sockets
 from trionet.errors import ConfigError
-from trionet.net.authenticator import Gate, Progress, Step
-from trionet.net.close_reason import CloseReason
-from trionet.net.endpoint import Endpoint, SecurityProtocol
-from trionet.net.framing import Frame
-from trionet.net.principal import ANONYMOUS, USER, Identity, Principal, PrincipalMapping
-from trionet.net.readiness import ReadinessKind
+from trionet.net._authenticator import Gate, Progress, Step
+from trionet.net._principal import ANONYMOUS, USER, Identity, Principal, PrincipalMapping
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._endpoint import Endpoint, SecurityProtocol
+from trionet.net.wire._framing import Frame
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import Dialect, ListenerSecurity, Request, Send
 
 TWO_BYTES = Dialect.length_prefixed(

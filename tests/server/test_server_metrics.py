@@ -14,15 +14,15 @@ from trio.testing import wait_all_tasks_blocked
 from support.serving import Serving, answer, serving
 from support.tls import client_context, server_context
 from support.wire import Peer
-from trionet.metrics.families import Snapshot
-from trionet.metrics.loop import LoopMonitor
-from trionet.metrics.registry import Registry
-from trionet.net.close_reason import CloseReason
-from trionet.net.endpoint import Endpoint, SecurityProtocol
-from trionet.net.readiness import ReadinessKind
+from trionet.metrics._families import Snapshot
+from trionet.metrics._loop import LoopMonitor
+from trionet.metrics._registry import Registry
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._endpoint import Endpoint, SecurityProtocol
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import Request, Response, SocketServer
-from trionet.server.channel_builder import ListenerSecurity
-from trionet.server.server_metrics import UnnamedRequests, server_collectors, server_state
+from trionet.server._channel_builder import ListenerSecurity
+from trionet.server.metrics._server_metrics import UnnamedRequests, server_collectors, server_state
 
 GROUP = "kafka_server_socket_server_metrics_"
 PROCESSORS_IDLE = "kafka_network_socketserver_networkprocessoravgidle_percent"

@@ -9,12 +9,12 @@ import trio
 import trio.testing
 
 from support.serving import Serving, serving
-from trionet.metrics.log_ring import LogRing
-from trionet.metrics.registry import Registry
-from trionet.net.readiness import ReadinessKind
-from trionet.server.closed_connections import ClosedConnections
-from trionet.server.selector_metrics import KINDS_MAX, ConnectionKinds
-from trionet.server.snapshot_sections import closed_page, connections_page, log_page
+from trionet.metrics._log_ring import LogRing
+from trionet.metrics._registry import Registry
+from trionet.net.wire._readiness import ReadinessKind
+from trionet.server._closed_connections import ClosedConnections
+from trionet.server.metrics._selector_metrics import KINDS_MAX, ConnectionKinds
+from trionet.server.metrics._snapshot_sections import closed_page, connections_page, log_page
 
 
 def rows(rig: Serving, count_max: int = 100, before: int | None = None) -> list[dict[str, Any]]:

@@ -12,8 +12,8 @@ from trio.testing import wait_all_tasks_blocked
 from support.selecting import CountingReadiness
 from support.serving import Serving, answer, echo, listener, serving
 from support.wire import LOOPBACK, Peer, frame, listens_on, open_sockets
-from trionet.net.close_reason import CloseReason
-from trionet.net.readiness import ReadinessKind
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import NO_OP, Request, Response, ServerConfig, SocketServer
 
 MEGABYTE = 1024 * 1024

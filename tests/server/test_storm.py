@@ -17,8 +17,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from support.serving import Serving, answer, serving
 from support.wire import Peer, frame
-from trionet.net.channel import Channel
-from trionet.net.readiness import ReadinessKind
+from trionet.net._channel import Channel
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import NO_OP, CloseConnection, Request, Response
 
 LARGE = 300_000

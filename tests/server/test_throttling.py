@@ -10,10 +10,10 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from support.serving import Serving, answer, serving, undisturbed
 from support.wire import Peer, frame
 from trionet.errors import LocalProtocolError
-from trionet.metrics.request_times import THROTTLE, TOTAL
-from trionet.net.close_reason import CloseReason
-from trionet.net.mute_state import MuteState
-from trionet.net.readiness import ReadinessKind
+from trionet.metrics._request_times import THROTTLE, TOTAL
+from trionet.net._mute_state import MuteState
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import NO_OP, Request, Response
 
 

@@ -15,12 +15,12 @@ from support.serving import Serving, answer, echo, serving, undisturbed
 from support.tls import TlsClient, certificate, client_context, context_for, server_context
 from support.tls_peer import TlsPeer
 from support.wire import Peer, frame
-from trionet.metrics.registry import Registry
-from trionet.net.close_reason import CloseReason
-from trionet.net.readiness import ReadinessKind
+from trionet.metrics._registry import Registry
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import NO_OP
-from trionet.server.channel_builder import ListenerSecurity
-from trionet.server.selector_metrics import ConnectionKinds
+from trionet.server._channel_builder import ListenerSecurity
+from trionet.server.metrics._selector_metrics import ConnectionKinds
 
 MEGABYTE = 1024 * 1024
 
@@ -194,7 +194,7 @@ async def test_many_handshakes_at_once_are_stepped_one_by_one_if_each_takes_its_
     kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Old connections are served between them, whichever processor is theirs."""
-    monkeypatch.setattr("trionet.net.preparing_time.SECONDS_PER_PASS_MAX", 0.0)
+    monkeypatch.setattr("trionet.net._preparing_time.SECONDS_PER_PASS_MAX", 0.0)
     count = 30
     async with serving(kind, security=tls(), num_network_threads=3, num_io_threads=4) as rig:
         old = await rig.connect()
@@ -261,7 +261,7 @@ async def test_handshakes_are_bounded_in_number(
     kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One more, and the one that has been at it for longest goes."""
-    monkeypatch.setattr("trionet.net.preparing.PREPARING_MAX", 3)
+    monkeypatch.setattr("trionet.net._preparing.PREPARING_MAX", 3)
     async with serving(kind, security=tls()) as rig, undisturbed(rig):
         peers: list[Peer] = []
         for _ in range(5):

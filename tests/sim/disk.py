@@ -19,9 +19,9 @@ from typing import TypeVar
 import trio
 
 from support.crash import Link, Move, Operation, Resize, Sync, Tree, Unlink, Write, power_cut
-from trionet.broker import database
-from trionet.broker.database import IN_MEMORY, Database, DatabaseError
-from trionet.broker.log.directory import Buffer, FolderLock, LogFile
+from trionet.broker.log.files._directory import Buffer, FolderLock, LogFile
+from trionet.broker.storage import _database as database
+from trionet.broker.storage._database import IN_MEMORY, Database, DatabaseError
 
 T = TypeVar("T")
 
@@ -150,7 +150,7 @@ def _resize(content: bytearray, size: int) -> None:
 
 
 class SimDirectory:
-    """A folder of the disk; see :class:`trionet.broker.log.directory.Directory`."""
+    """A folder of the disk; see :class:`trionet.broker.log.files._directory.Directory`."""
 
     is_durable = True
     path = None

@@ -10,10 +10,10 @@ from sim.model import Partition
 from sim.world import ADDRESS, World
 from support.ledger import Violation
 from trionet import PartitionError, TopicPartition, open_consumer
-from trionet.client.consumer.consumer import Consumer
-from trionet.client.consumer.record import ConsumerRecord
-from trionet.client.consumer.reset_strategy import EARLIEST
-from trionet.client.consumer.settings import ConsumerSettings, FetchSettings
+from trionet.client.consumer._consumer import Consumer
+from trionet.client.consumer._settings import ConsumerSettings, FetchSettings
+from trionet.client.consumer.records._record import ConsumerRecord
+from trionet.client.consumer.state._reset_strategy import EARLIEST
 
 
 async def read(world: World, name: str) -> None:

@@ -18,7 +18,7 @@ from trionet import (
     TrionetError,
     open_consumer,
 )
-from trionet.client.consumer.consumer import Consumer
+from trionet.client.consumer._consumer import Consumer
 
 GROUP = "own"
 TOPICS = sorted({topic for topic, _ in SHARED})

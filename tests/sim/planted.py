@@ -10,18 +10,18 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from trionet.broker.groups.group import Group
-from trionet.broker.groups.store import GroupStore
-from trionet.broker.log import producer_state
-from trionet.broker.log.assignment import Appended
-from trionet.broker.log.log import Log
-from trionet.broker.log.log_folder import LogFolder
-from trionet.client.producer import completion
-from trionet.client.producer.idempotence import Idempotence
-from trionet.client.producer.sequences import NONE, PartitionSequences
-from trionet.net.mute_state import MuteState
+from trionet.broker.groups._group import Group
+from trionet.broker.groups._group_store import GroupStore
+from trionet.broker.log._log import Log
+from trionet.broker.log._offset_assignment import Appended
+from trionet.broker.log.folder._log_folder import LogFolder
+from trionet.broker.log.state import _producer_state as producer_state
+from trionet.client.producer.sending import _completion as completion
+from trionet.client.producer.transactions._sequences import NONE, PartitionSequences
+from trionet.client.producer.transactions._transaction_manager import Idempotence
+from trionet.net._mute_state import MuteState
 from trionet.protocol import error_codes
-from trionet.server.processor import Processor
+from trionet.server._processor import Processor
 
 Change = tuple[Any, str, Callable[[Any], Any]]
 """Where it is, which attribute, and what that becomes of what it was."""

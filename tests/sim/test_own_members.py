@@ -10,7 +10,7 @@ from sim.outcome import violation_in
 from sim.own_members import OwnGroup
 from sim.world import ADDRESS, World
 from trionet import open_producer
-from trionet.client.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
+from trionet.client.consumer.coordinator._consumer_coordinator import ConsumerCoordinator
 from trionet.testing import MemoryNetwork, run_virtual
 
 RECORDS = 30

@@ -18,9 +18,9 @@ from sim.model import End, Partition
 from support.client import Client
 from support.ledger import Violation
 from trionet import Broker, open_broker
-from trionet.net.close_reason import CloseReason
+from trionet.net.wire._close_reason import CloseReason
 from trionet.testing import MemoryNetwork, NetworkEvent, control
-from trionet.testing.faults import Faults
+from trionet.testing.faults._faults import Faults
 
 BROKER_HOST = "10.0.0.1"
 ADDRESS = f"{BROKER_HOST}:9092"

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pyspark.sql.datasource import InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit
 
-from trionet.spark.batch_reader import BatchReader
-from trionet.spark.offsets import PlainOffsets
-from trionet.spark.options import SourceOptions
-from trionet.spark.stream_reader import StreamReader
+from trionet.spark.offsets._partition_offsets import PlainOffsets
+from trionet.spark.options._options import SourceOptions
+from trionet.spark.source._batch_reader import BatchReader
+from trionet.spark.source._stream_reader import StreamReader
 
 
 def opened(bootstrap_servers: str, **options: object) -> StreamReader:

@@ -6,10 +6,10 @@ import logging
 
 import pytest
 
-from trionet.client.consumer.config import consumer_settings
-from trionet.client.producer.config import producer_settings
+from trionet.client.consumer._config import consumer_settings
+from trionet.client.producer._config import producer_settings
 from trionet.errors import ConfigError
-from trionet.spark.options import SinkOptions, SourceOptions
+from trionet.spark.options._options import SinkOptions, SourceOptions
 
 NEEDED = {"kafka.bootstrap.servers": "host:9092", "subscribe": "t"}
 SECURE = {

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
 from trionet.errors import CorruptRecordError
 from trionet.protocol.messages.fetch import AbortedTransaction
-from trionet.protocol.records.compression import GZIP, NONE, ZSTD
-from trionet.protocol.records.control import EndTransactionMarker, encode_marker
-from trionet.protocol.records.message_set import encode_message_set
-from trionet.protocol.records.records import decode_batch, encode_batch
-from trionet.protocol.records.types import NewRecord
-from trionet.spark.columns import BATCH_ROWS_MAX, ColumnDecoder, schema
-from trionet.spark.fetched import Fetched, bounds
+from trionet.protocol.records._control import EndTransactionMarker, encode_marker
+from trionet.protocol.records._records import decode_batch, encode_batch
+from trionet.protocol.records._types import NewRecord
+from trionet.protocol.records.compression._codecs import GZIP, NONE, ZSTD
+from trionet.protocol.records.message_sets._message_set import encode_message_set
+from trionet.spark.source._arrow_decoder import BATCH_ROWS_MAX, ColumnDecoder, schema
+from trionet.spark.source._fetched import Fetched, bounds
 
 NAME = TopicPartition("orders", 7)
 ALL = 2**63 - 1

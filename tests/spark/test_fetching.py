@@ -15,21 +15,21 @@ import pytest
 import trio
 
 import trionet
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ApiError, AuthenticationError, FetchTooLargeError
-from trionet.spark.errors import (
+from trionet.spark.offsets._errors import (
     OffsetChangedError,
     OffsetsMismatchError,
     PartitionsDeletedError,
     UnreadRangeError,
 )
-from trionet.spark.fetching import read_range
-from trionet.spark.host import host
-from trionet.spark.offset_limits import GlobalTimestamp, NoMatch
-from trionet.spark.offset_reader import OffsetReader
-from trionet.spark.options import SourceOptions
-from trionet.spark.range_fetcher import PollTimeoutError
-from trionet.spark.ranges import OffsetRange
+from trionet.spark.offsets._offset_limits import GlobalTimestamp, NoMatch
+from trionet.spark.offsets._ranges import OffsetRange
+from trionet.spark.options._options import SourceOptions
+from trionet.spark.runtime._loop_host import host
+from trionet.spark.source._offset_reader import OffsetReader
+from trionet.spark.source._range_fetcher import PollTimeoutError
+from trionet.spark.source._range_reader import read_range
 from trionet.testing import ThreadedBroker, broker
 
 EARLIEST, LATEST = -2, -1

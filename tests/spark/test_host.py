@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from trionet.spark.host import IDLE_SECONDS, LoopHost, host
+from trionet.spark.runtime._loop_host import IDLE_SECONDS, LoopHost, host
 
 
 class Things:

@@ -6,10 +6,10 @@ import pickle
 
 import pytest
 
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ConfigError
-from trionet.spark.errors import OffsetsMismatchError
-from trionet.spark.offset_limits import (
+from trionet.spark.offsets._errors import OffsetsMismatchError
+from trionet.spark.offsets._offset_limits import (
     Earliest,
     GlobalTimestamp,
     Latest,
@@ -21,7 +21,7 @@ from trionet.spark.offset_limits import (
     parse_offsets,
     parse_timestamps,
 )
-from trionet.spark.offsets import EARLIEST, LATEST, Offsets
+from trionet.spark.offsets._partition_offsets import EARLIEST, LATEST, Offsets
 
 A0, A1, B0, B1 = (
     TopicPartition(topic, number) for topic in ("topicA", "topicB") for number in (0, 1)

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ConfigError
-from trionet.spark.offsets import (
+from trionet.spark.offsets._partition_offsets import (
     Offsets,
     from_json,
     from_plain,

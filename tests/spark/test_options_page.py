@@ -10,7 +10,7 @@ import pytest
 
 from spark.agreement import SUITES
 from trionet.errors import ConfigError
-from trionet.spark.options import SinkOptions, SourceOptions
+from trionet.spark.options._options import SinkOptions, SourceOptions
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "reference" / "spark-options.md"
 NEEDED = {"kafka.bootstrap.servers": "host:9092"}

@@ -6,9 +6,9 @@ import pickle
 
 import pytest
 
-from trionet.client.topic_partition import TopicPartition
-from trionet.protocol.wire import NO_UUID
-from trionet.spark.errors import (
+from trionet.client._topic_partition import TopicPartition
+from trionet.protocol._wire import NO_UUID
+from trionet.spark.offsets._errors import (
     AddedPartitionError,
     DataLossError,
     InitialOffsetNotFoundError,
@@ -16,9 +16,9 @@ from trionet.spark.errors import (
     OffsetsMismatchError,
     PartitionsDeletedError,
 )
-from trionet.spark.offset_limits import Earliest, Latest, SpecificOffsets
-from trionet.spark.offsets import EARLIEST, LATEST, Offsets
-from trionet.spark.planning import (
+from trionet.spark.offsets._offset_limits import Earliest, Latest, SpecificOffsets
+from trionet.spark.offsets._partition_offsets import EARLIEST, LATEST, Offsets
+from trionet.spark.offsets._planning import (
     Plan,
     batch_plan,
     check_order,
@@ -26,7 +26,7 @@ from trionet.spark.planning import (
     stream_plan,
     verify_available_now,
 )
-from trionet.spark.ranges import OffsetRange
+from trionet.spark.offsets._ranges import OffsetRange
 
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 ID = bytes(range(16))

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
 from trionet.spark import SourceLag, lag
-from trionet.spark.offsets import Offsets, to_json, to_plain
+from trionet.spark.offsets._partition_offsets import Offsets, to_json, to_plain
 
 T, U = TopicPartition("t", 0), TopicPartition("u", 0)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trionet.spark.ranges import OffsetRange, needs_split, split
+from trionet.spark.offsets._ranges import OffsetRange, needs_split, split
 
 #: A partition of topic t1, t2 or t3, by its digit, from an offset until before another.
 Piece = tuple[int, int, int]

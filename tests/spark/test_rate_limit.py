@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trionet.client.topic_partition import TopicPartition
-from trionet.protocol.config_types import LONG_MAX
-from trionet.spark.offsets import Offsets
-from trionet.spark.rate_limit import TriggerDelay, rate_limited
+from trionet.client._topic_partition import TopicPartition
+from trionet.protocol._config_types import LONG_MAX
+from trionet.spark.offsets._partition_offsets import Offsets
+from trionet.spark.offsets._rate_limit import TriggerDelay, rate_limited
 
 PARTITIONS = [TopicPartition("t", number) for number in range(3)]
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trionet.client.producer.partitioner import partition_of
-from trionet.protocol.records.arrow_columns import HEADERS
-from trionet.spark.errors import NullTopicError, SinkColumnsError
-from trionet.spark.sink_columns import (
+from trionet.client.producer.batching._partitioner import partition_of
+from trionet.protocol.records.columnar._arrow_columns import HEADERS
+from trionet.spark.offsets._errors import NullTopicError, SinkColumnsError
+from trionet.spark.sink._columns import (
     HEADERS_TYPE,
     ROWS_OF_PARTITION_MIN,
     Batch,

@@ -7,7 +7,7 @@ import pickle
 import pytest
 
 from trionet.errors import ConfigError
-from trionet.spark.options import SinkOptions
+from trionet.spark.options._options import SinkOptions
 
 SERVERS = {"kafka.bootstrap.servers": "host:9092"}
 

@@ -11,21 +11,21 @@ import pytest
 from pyspark.sql.datasource import WriterCommitMessage
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructField, StructType
 
-from trionet.client.producer.partitioner import partition_of
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.producer.batching._partitioner import partition_of
 from trionet.errors import (
     ConfigError,
     MetadataTimeoutError,
     RecordTooLargeError,
     SendBatchError,
 )
-from trionet.protocol.records.arrow_columns import HEADERS
-from trionet.spark.errors import NullTopicError, SinkColumnsError
-from trionet.spark.host import host
-from trionet.spark.options import SinkOptions
-from trionet.spark.sink import TaskWritten, batch_writer, stream_writer, write_task
-from trionet.spark.sink_columns import Batch
-from trionet.spark.sink_task import SinkTask, Span
+from trionet.protocol.records.columnar._arrow_columns import HEADERS
+from trionet.spark.offsets._errors import NullTopicError, SinkColumnsError
+from trionet.spark.options._options import SinkOptions
+from trionet.spark.runtime._loop_host import host
+from trionet.spark.sink._columns import Batch
+from trionet.spark.sink._task import SinkTask, Span
+from trionet.spark.sink._writers import TaskWritten, batch_writer, stream_writer, write_task
 from trionet.testing import Record, ThreadedBroker, broker
 
 

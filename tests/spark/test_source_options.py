@@ -7,10 +7,10 @@ import pickle
 
 import pytest
 
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ConfigError
-from trionet.spark.errors import OffsetsMismatchError
-from trionet.spark.offset_limits import (
+from trionet.spark.offsets._errors import OffsetsMismatchError
+from trionet.spark.offsets._offset_limits import (
     Earliest,
     GlobalTimestamp,
     Latest,
@@ -19,9 +19,9 @@ from trionet.spark.offset_limits import (
     SpecificOffsets,
     SpecificTimestamps,
 )
-from trionet.spark.offsets import EARLIEST
-from trionet.spark.options import SourceOptions
-from trionet.spark.subscription import Assign, Subscribe, SubscribePattern, Subscription
+from trionet.spark.offsets._partition_offsets import EARLIEST
+from trionet.spark.options._options import SourceOptions
+from trionet.spark.options._subscription import Assign, Subscribe, SubscribePattern, Subscription
 
 SERVERS = {"kafka.bootstrap.servers": "host:9092"}
 NEEDED = {**SERVERS, "subscribe": "t"}

@@ -10,9 +10,9 @@ import pytest
 
 import trionet
 from spark.brokers import SETTINGS, add_partitions, delete_records, numbers
-from trionet.spark.errors import DataLossError
-from trionet.spark.host import host
-from trionet.testing.threaded import ThreadedBroker
+from trionet.spark.offsets._errors import DataLossError
+from trionet.spark.runtime._loop_host import host
+from trionet.testing.brokers._threaded import ThreadedBroker
 
 pytest.importorskip("pyspark", reason="PySpark cannot be imported: pip install 'trionet[spark]'")
 
@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from spark import reading
 from spark.reading import Query, read
-from trionet.spark.stream_reader import StreamReader
+from trionet.spark.source._stream_reader import StreamReader
 
 pytestmark = pytest.mark.slow
 

@@ -7,9 +7,9 @@ import warnings
 
 import pytest
 
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ConfigError
-from trionet.spark.subscription import (
+from trionet.spark.options._subscription import (
     Assign,
     Subscribe,
     SubscribePattern,

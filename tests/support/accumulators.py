@@ -6,14 +6,14 @@ import random
 from collections.abc import Iterable
 from typing import Any
 
-from trionet.client.backoff import ExponentialBackoff
-from trionet.client.cluster import Cluster, PartitionMetadata, TopicMetadata
-from trionet.client.node import Node
-from trionet.client.producer.accumulator import RecordAccumulator, Sequencing
-from trionet.client.producer.accumulator_settings import AccumulatorSettings
-from trionet.client.producer.batch import ProducerBatch
-from trionet.client.topic_partition import TopicPartition
-from trionet.protocol.records.records import decode_batch
+from trionet.client._backoff import ExponentialBackoff
+from trionet.client._node import Node
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.metadata._cluster import Cluster, PartitionMetadata, TopicMetadata
+from trionet.client.producer.batching._accumulator import RecordAccumulator, Sequencing
+from trionet.client.producer.batching._accumulator_settings import AccumulatorSettings
+from trionet.client.producer.batching._batch import ProducerBatch
+from trionet.protocol.records._records import decode_batch
 
 TOPIC = "t"
 T0, T1, T2, T3 = (TopicPartition(TOPIC, number) for number in range(4))

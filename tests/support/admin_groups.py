@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from trionet import Admin
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer.assignors import MemberSubscription
-from trionet.client.consumer.assignors.protocol import encode_assignment, encode_subscription
-from trionet.client.topic_partition import TopicPartition
+from trionet.client.consumer.assignors._consumer_protocol import (
+    encode_assignment,
+    encode_subscription,
+)
 from trionet.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupRequestProtocol,

@@ -12,8 +12,8 @@ import attrs
 from support.kafka_node import KafkaFolder, memory_folder
 from support.ports import free_ports
 from trionet import Admin
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import NewTopic, OffsetSpec
-from trionet.client.topic_partition import TopicPartition
 
 
 @attrs.frozen

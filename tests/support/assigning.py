@@ -8,8 +8,8 @@ import attrs
 from hypothesis import settings
 from hypothesis import strategies as st
 
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer.assignors import Assignor, MemberSubscription
-from trionet.client.topic_partition import TopicPartition
 
 #: Whole groups take long to think up: a third of the examples, of as many as the run asks for.
 fewer = settings(max_examples=settings().max_examples // 3)

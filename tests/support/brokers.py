@@ -7,7 +7,7 @@ import trio
 from trionet import Broker
 from trionet.broker import BrokerStatistics
 from trionet.broker.log import Log
-from trionet.net.close_reason import CloseReason
+from trionet.net.wire._close_reason import CloseReason
 
 
 async def settled(broker: Broker) -> BrokerStatistics:

@@ -40,9 +40,9 @@ from trionet.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from trionet.protocol.records.batch import iter_batches
-from trionet.protocol.records.records import decode_batch, encode_batch
-from trionet.protocol.records.types import Record
+from trionet.protocol.records._batch import iter_batches
+from trionet.protocol.records._records import decode_batch, encode_batch
+from trionet.protocol.records._types import Record
 
 # The last version in which Produce and Fetch name topics by name, and the first with ids.
 PRODUCE_BY_NAME, PRODUCE_BY_ID = 12, 13

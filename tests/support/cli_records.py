@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trionet.client.consumer.record import ConsumerBatch
+from trionet.client.consumer.records._record import ConsumerBatch
 
 Row = tuple[bytes | None, bytes | None]
 Headers = Sequence[tuple[str, bytes | None]]

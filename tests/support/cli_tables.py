@@ -13,9 +13,9 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from trionet.cli.connection import add_connection_arguments
+from trionet.cli.clients._connection import add_connection_arguments
 from trionet.cli.main import whole_parser
-from trionet.cli.output import add_format_arguments
+from trionet.cli.terminal._output import add_format_arguments
 
 PAGE: Final = Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli-admin.md"
 #: The commands whose subcommands the page has.

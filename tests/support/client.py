@@ -13,9 +13,10 @@ from typing import Self
 
 import trio
 
-from trionet.protocol.codec import Message
-from trionet.testing import BlockingRawPeer, RawPeer, open_raw_peer, wire_peer
-from trionet.testing.wire_peer import codec_for, host_and_port
+from trionet.protocol._codec import Message
+from trionet.testing import BlockingRawPeer, RawPeer, open_raw_peer
+from trionet.testing import _wire_peer as wire_peer
+from trionet.testing._wire_peer import codec_for, host_and_port
 
 __all__ = [
     "CLIENT_ID",

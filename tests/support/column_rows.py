@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trionet.protocol.records.numpy_columns import NumpyColumns
-from trionet.protocol.records.types import Record
+from trionet.protocol.records._types import Record
+from trionet.protocol.records.columnar._numpy_columns import NumpyColumns
 
 
 def rows_of(columns: NumpyColumns) -> list[Record]:

@@ -10,14 +10,14 @@ from typing import Any, Generic, TypeVar
 import trio
 
 from support.groups import RANGE
-from trionet.broker.config import BrokerConfig
-from trionet.broker.database import IN_MEMORY, Database, open_database
-from trionet.broker.groups.answers import JoinAnswer, SyncAnswer
-from trionet.broker.groups.coordinator import GroupCoordinator
-from trionet.broker.groups.group_state import GroupState
-from trionet.broker.groups.member import Caller, Join
-from trionet.broker.groups.offsets import CommittedOffset, Partition
-from trionet.broker.groups.store import GroupStore
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.groups._committed_offsets import CommittedOffset, Partition
+from trionet.broker.groups._group_coordinator import GroupCoordinator
+from trionet.broker.groups._group_state import GroupState
+from trionet.broker.groups._group_store import GroupStore
+from trionet.broker.groups._member import Caller, Join
+from trionet.broker.groups._responses import JoinAnswer, SyncAnswer
+from trionet.broker.storage._database import IN_MEMORY, Database, open_database
 
 T = TypeVar("T")
 

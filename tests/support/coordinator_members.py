@@ -10,19 +10,19 @@ from contextlib import asynccontextmanager
 import attrs
 import trio
 
-from trionet._util.single_error import raise_single_error
+from trionet._util._single_error import raise_single_error
 from trionet.broker import Broker
-from trionet.client.backoff import ExponentialBackoff
+from trionet.client._backoff import ExponentialBackoff
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer.assignors import Assignor, CooperativeStickyAssignor, RangeAssignor
-from trionet.client.consumer.coordinator.callbacks import RebalanceCallbacks
-from trionet.client.consumer.coordinator.consumer_coordinator import ConsumerCoordinator
-from trionet.client.consumer.coordinator.settings import GroupSettings
-from trionet.client.consumer.reset_strategy import EARLIEST
-from trionet.client.consumer.subscription_state import SubscriptionState
-from trionet.client.kafka_client import KafkaClient
-from trionet.client.opening import ClientSettings, open_kafka_client
-from trionet.client.topic_partition import TopicPartition
-from trionet.net.network import SYSTEM, Network
+from trionet.client.consumer.coordinator._consumer_coordinator import ConsumerCoordinator
+from trionet.client.consumer.coordinator._group_settings import GroupSettings
+from trionet.client.consumer.coordinator._rebalance_callbacks import RebalanceCallbacks
+from trionet.client.consumer.state._reset_strategy import EARLIEST
+from trionet.client.consumer.state._subscription_state import SubscriptionState
+from trionet.client.network._kafka_client import KafkaClient
+from trionet.client.network._opening import ClientSettings, open_kafka_client
+from trionet.net._network import SYSTEM, Network
 from trionet.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,

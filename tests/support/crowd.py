@@ -13,8 +13,8 @@ from typing import Final
 import trio
 
 from trionet import open_admin, open_consumer, open_producer
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import Admin, NewTopic
-from trionet.client.topic_partition import TopicPartition
 
 #: How many topics, groups, clients and strangers: more than a screen of 40 lines has room for.
 MANY: Final = 60

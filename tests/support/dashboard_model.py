@@ -13,22 +13,22 @@ from typing import Any, Final
 
 import attrs
 
-from trionet.dashboard import rows as row_types
-from trionet.dashboard.history import History
-from trionet.dashboard.model import Model
-from trionet.dashboard.readings import (
+from trionet.dashboard.model import _rows as row_types
+from trionet.dashboard.model._history import History
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.model._rows import ConnectionRow, LogRow
+from trionet.dashboard.model._section import Section
+from trionet.dashboard.model._snapshot import (
     HANDLERS_IDLE,
     LOOP_IDLE_SECONDS,
     LOOP_LAG,
     PROCESSORS_IDLE,
     RESIDENT_BYTES,
-    Readings,
     BrokerSnapshot,
+    Readings,
 )
-from trionet.dashboard.rows import ConnectionRow, LogRow
-from trionet.dashboard.section import Section
-from trionet.dashboard.tail import TailRow
-from trionet.metrics.request_times import PHASES
+from trionet.dashboard.model._tail import TailRow
+from trionet.metrics._request_times import PHASES
 
 #: What clients may call themselves, and topics and groups in clusters that allow more than Kafka.
 HOSTILE_NAMES: Final = (

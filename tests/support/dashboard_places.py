@@ -8,7 +8,7 @@ import attrs
 
 from support.seen_dashboard import FOOT, chosen_line, wait_for_title
 from support.terminal import Terminal
-from trionet.dashboard.cells import UNICODE, Glyphs
+from trionet.dashboard.drawing._cells import UNICODE, Glyphs
 from trionet.dashboard.views import VIEWS
 
 

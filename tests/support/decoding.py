@@ -6,16 +6,16 @@ import json
 import struct
 from typing import Any
 
-from trionet.cli.decoding.conversation import Expected
-from trionet.cli.decoding.documents import document
-from trionet.cli.decoding.entries import Selection, entries
-from trionet.cli.decoding.forms import Kind
-from trionet.cli.decoding.lines import entry_lines
-from trionet.cli.decoding.recognition import recognise
-from trionet.cli.decoding.source import source_of
-from trionet.protocol.codec import ApiVersionCodec, lookup
-from trionet.protocol.header import encode_request_header, encode_response_header
-from trionet.protocol.wire import Chunk, Message
+from trionet.cli.decode._conversation import Expected
+from trionet.cli.decode._entries import Selection, entries
+from trionet.cli.decode.input._forms import Kind
+from trionet.cli.decode.input._recognition import recognise
+from trionet.cli.decode.input._source import source_of
+from trionet.cli.decode.output._documents import document
+from trionet.cli.decode.output._lines import entry_lines
+from trionet.protocol._codec import ApiVersionCodec, lookup
+from trionet.protocol._header import encode_request_header, encode_response_header
+from trionet.protocol._wire import Chunk, Message
 
 Documents = list[dict[str, Any]]
 

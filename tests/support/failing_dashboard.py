@@ -12,12 +12,12 @@ from typing import Final
 
 import trio
 
-from trionet.cli.dashboard import add_arguments, open_source
-from trionet.dashboard.app import run_dashboard
-from trionet.dashboard.model import Model
-from trionet.dashboard.settings import DashboardSettings
+from trionet.cli._dashboard import add_arguments, open_source
+from trionet.dashboard._app import run_dashboard
+from trionet.dashboard._settings import DashboardSettings
+from trionet.dashboard.model._model import Model
 from trionet.dashboard.sources import Source
-from trionet.dashboard.view import Line, Pen, View
+from trionet.dashboard.ui._view import Line, Pen, View
 from trionet.dashboard.views import VIEWS
 
 #: A screen with fewer columns is too narrow.

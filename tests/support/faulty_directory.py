@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import trio
 
 from trionet.broker.log import Directory, LogFile
-from trionet.broker.log.directory import Buffer, FolderLock
+from trionet.broker.log.files._directory import Buffer, FolderLock
 
 T = TypeVar("T")
 

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 
 from support.dashboard_model import busy_model
-from trionet.dashboard.cells import UNICODE
-from trionet.dashboard.export import as_text
-from trionet.dashboard.screen import draw
-from trionet.dashboard.ui import Ui
+from trionet.dashboard.drawing._cells import UNICODE
+from trionet.dashboard.drawing._export import as_text
+from trionet.dashboard.ui._screen import draw
+from trionet.dashboard.ui._ui import Ui
 from trionet.dashboard.views import all_views
 
 FRAMES = Path(__file__).parents[1] / "dashboard/frames"

@@ -12,11 +12,11 @@ from typing import Any, Generic, TypeVar
 
 import attrs
 
-from trionet.broker.groups.answers import JoinAnswer, SyncAnswer
-from trionet.broker.groups.group import Group
-from trionet.broker.groups.group_state import GroupSettings, GroupState
-from trionet.broker.groups.member import Caller, Join, Member
-from trionet.broker.groups.stored import StoredGroup, restored, snapshot
+from trionet.broker.groups._group import Group
+from trionet.broker.groups._group_state import GroupSettings, GroupState
+from trionet.broker.groups._member import Caller, Join, Member
+from trionet.broker.groups._responses import JoinAnswer, SyncAnswer
+from trionet.broker.groups._stored_group import StoredGroup, restored, snapshot
 from trionet.protocol import error_codes
 
 T = TypeVar("T", JoinAnswer, SyncAnswer)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trionet.protocol.records.batch import CRC_START, HEADER_SIZE, read_header
-from trionet.protocol.records.crc32c import crc32c
+from trionet.protocol.records._batch import CRC_START, HEADER_SIZE, read_header
+from trionet.protocol.records._crc32c import crc32c
 
 
 def changed(records: bytes, **fields: int) -> bytes:

@@ -78,7 +78,7 @@ def _taken(codec: int, body: bytes, limit: int) -> Taken:
 
 def _refuse(codec: int, body: bytes, limit: int) -> tuple[int, int, str]:
     from trionet.errors import WireFormatError
-    from trionet.protocol.records.compression import decompress
+    from trionet.protocol.records.compression._codecs import decompress
 
     Path("/proc/self/clear_refs").write_text(_FORGET_THE_PEAK)
     before = _resident("VmRSS")

@@ -17,8 +17,8 @@ import trio
 
 from support.produce_fates import PASSED, Arrivals, FatefulProduce, FateOf
 from support.wire import LOOPBACK
-from trionet.protocol.codec import ApiVersionCodec, lookup
-from trionet.protocol.header import (
+from trionet.protocol._codec import ApiVersionCodec, lookup
+from trionet.protocol._header import (
     decode_request_header,
     decode_response_header,
     encode_request_header,
@@ -26,7 +26,7 @@ from trionet.protocol.header import (
     frame,
     skip_tags,
 )
-from trionet.protocol.wire import Chunk, Message
+from trionet.protocol._wire import Chunk, Message
 
 Address = tuple[str, int]
 

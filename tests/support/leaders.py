@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from trionet.client.network_client import NetworkClient
-from trionet.client.node import Node
+from trionet.client._node import Node
+from trionet.client.network._network_client import NetworkClient
 from trionet.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,

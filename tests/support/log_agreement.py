@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from support.logs import stored
 from trionet.broker.log import Log
-from trionet.broker.log.producer_state import ProducerEntry, replayed
-from trionet.broker.log.segment import Segment
-from trionet.protocol.records.batch import BatchHeader, iter_batches
+from trionet.broker.log.segments._segment import Segment
+from trionet.broker.log.state._producer_state import ProducerEntry, replayed
+from trionet.protocol.records._batch import BatchHeader, iter_batches
 
 
 def check_agreement(log: Log, *, is_torn: bool = False) -> None:

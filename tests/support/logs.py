@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trionet.broker.log import Log, LogRead
-from trionet.protocol.records.batch import BatchHeader, iter_batches
-from trionet.protocol.records.records import encode_batch
+from trionet.protocol.records._batch import BatchHeader, iter_batches
+from trionet.protocol.records._records import encode_batch
 
 
 def batch(

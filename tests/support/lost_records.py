@@ -9,8 +9,8 @@ import pytest
 
 from support.logs import batch, stored
 from trionet.broker.log import Log, LogConfig, LogFolder
-from trionet.protocol.records.batch import check_crc, iter_batches
-from trionet.protocol.records.records import decode_batch
+from trionet.protocol.records._batch import check_crc, iter_batches
+from trionet.protocol.records._records import decode_batch
 
 NOW, ONE = 5_000, batch(4)
 SIZE = len(ONE)

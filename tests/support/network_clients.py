@@ -7,11 +7,11 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from trionet.client.network_client import NetworkClient
-from trionet.client.node import Node
-from trionet.client.opening import ClientSettings
-from trionet.client.request_settings import RequestSettings
-from trionet.client.response import ClientResponse
+from trionet.client._node import Node
+from trionet.client.network._network_client import NetworkClient
+from trionet.client.network._opening import ClientSettings
+from trionet.client.network._request_settings import RequestSettings
+from trionet.client.requests._response import ClientResponse
 from trionet.protocol.messages.heartbeat import HeartbeatRequest
 
 NODE = Node(1, "10.0.0.1", 9092)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import attrs
 
-from trionet.client.producer.idempotence import Idempotence
-from trionet.client.producer.sequences import NONE, SequencedBatch
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.producer.transactions._sequences import NONE, SequencedBatch
+from trionet.client.producer.transactions._transaction_manager import Idempotence
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -7,9 +7,9 @@ from collections import Counter
 import attrs
 
 from support.serving import listener
-from trionet.net.close_reason import CloseReason
-from trionet.net.endpoint import Endpoint
-from trionet.net.selector_counters import SelectorCounters
+from trionet.net._selector_counters import SelectorCounters
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._endpoint import Endpoint
 
 
 @attrs.define

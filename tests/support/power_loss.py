@@ -10,7 +10,7 @@ import trio
 
 from support.logs import batch, headers, stored
 from trionet.broker.log import FolderDirectory, Log, LogConfig, LogFolder, open_log_folder
-from trionet.protocol.records.batch import iter_batches
+from trionet.protocol.records._batch import iter_batches
 
 PARTITIONS = [("orders", 0), ("orders", 1), ("payments", 0)]
 CONFIG = LogConfig(segment_bytes=1500, index_interval_bytes=200, flush_messages=1)

@@ -20,7 +20,7 @@ from trionet.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from trionet.protocol.records.batch import HEADER_SIZE
+from trionet.protocol.records._batch import HEADER_SIZE
 
 # Bits before these bytes are not covered by the checksum, or are flags of transactions, which a
 # broker checks before it: the error would not be CORRUPT_MESSAGE.

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Final
 
 from trionet.testing import Fault
-from trionet.testing.faults import Faults
+from trionet.testing.faults._faults import Faults
 
 PlantFault = Callable[..., Fault]
 """Adds one fault; takes the arguments that say which requests it meets."""

@@ -12,14 +12,14 @@ import trio
 from support.network_clients import SETTINGS, poll_until
 from support.scripted_node import encoded
 from support.wire import LOOPBACK, Peer
-from trionet.client.connections import ConnectionSettings
-from trionet.client.network_client import NetworkClient
-from trionet.client.node import Node
-from trionet.client.opening import open_network_client
-from trionet.client.request_settings import RequestSettings
-from trionet.net.network import SystemNetwork
-from trionet.net.readiness import Readiness, ReadinessKind, open_readiness
-from trionet.protocol.header import decode_request_header
+from trionet.client._node import Node
+from trionet.client.connections._connections import ConnectionSettings
+from trionet.client.network._network_client import NetworkClient
+from trionet.client.network._opening import open_network_client
+from trionet.client.network._request_settings import RequestSettings
+from trionet.net._network import SystemNetwork
+from trionet.net.wire._readiness import Readiness, ReadinessKind, open_readiness
+from trionet.protocol._header import decode_request_header
 from trionet.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
 
 

@@ -7,16 +7,17 @@ from typing import Any, cast
 from scramp import ScramClient
 
 from support.tokens import RSA_KEY, jwk, key_set
-from trionet.broker.sasl_exchange import SaslExchange, SaslSettings
-from trionet.net.authenticator import Progress, Step
-from trionet.net.principal import USER, Principal
-from trionet.net.sasl.jwt_validation import KeySet, SignedTokens, TokenRules
-from trionet.net.sasl.oauthbearer import OAuthBearerServer
-from trionet.net.sasl.plain import PlainServer, verify_with
-from trionet.net.sasl.scram import ScramServer, salted
+from trionet.broker.security._sasl_exchange import SaslExchange, SaslSettings
+from trionet.net._authenticator import Progress, Step
+from trionet.net._principal import USER, Principal
+from trionet.net.sasl._jwt_validation import KeySet, SignedTokens, TokenRules
+from trionet.net.sasl._oauthbearer import OAuthBearerServer
+from trionet.net.sasl._plain import PlainServer, verify_with
+from trionet.net.sasl._scram import ScramServer, salted
 from trionet.protocol import api_keys, error_codes
-from trionet.protocol.codec import lookup
-from trionet.protocol.header import decode_response_header, encode_request_header
+from trionet.protocol._codec import lookup
+from trionet.protocol._header import decode_response_header, encode_request_header
+from trionet.protocol._wire import Chunk
 from trionet.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -24,7 +25,6 @@ from trionet.protocol.messages.api_versions import (
 )
 from trionet.protocol.messages.sasl_authenticate import SaslAuthenticateRequest
 from trionet.protocol.messages.sasl_handshake import SaslHandshakeRequest
-from trionet.protocol.wire import Chunk
 
 CORRELATION_ID = 7
 

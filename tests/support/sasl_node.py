@@ -12,11 +12,11 @@ import trio
 from support.sasl import settings
 from support.scripted_node import ScriptedNode
 from support.secured_clients import PASSWORD, USER
-from trionet.broker.sasl_exchange import SaslExchange
-from trionet.net.authenticator import Gate, Progress
-from trionet.net.principal import USER as USER_TYPE
-from trionet.net.principal import Principal
-from trionet.net.sasl.plain import PlainServer, verify_with
+from trionet.broker.security._sasl_exchange import SaslExchange
+from trionet.net._authenticator import Gate, Progress
+from trionet.net._principal import USER as USER_TYPE
+from trionet.net._principal import Principal
+from trionet.net.sasl._plain import PlainServer, verify_with
 from trionet.protocol.messages.describe_cluster import DescribeClusterResponse
 from trionet.testing import MemoryNetwork, MemoryStream
 

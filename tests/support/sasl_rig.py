@@ -12,10 +12,10 @@ from support.sasl import decoded, exchange, handshake, plain, request, token
 from support.serving import Serving, answer, serving
 from support.tls import server_context
 from support.wire import Peer
-from trionet.net.selector_counters import SelectorCounters
+from trionet.net._selector_counters import SelectorCounters
 from trionet.protocol import api_keys, error_codes
 from trionet.protocol.messages.metadata import MetadataRequest
-from trionet.server.channel_builder import ListenerSecurity
+from trionet.server._channel_builder import ListenerSecurity
 
 METADATA = request(api_keys.METADATA, 1, MetadataRequest())
 ALICE = plain("alice", "secret")

@@ -1,7 +1,7 @@
 """Brokers that take a producer's batches as a test says, on a network in memory.
 
-They keep to Kafka's rules of numbers (:class:`~trionet.broker.log.producer_state` has them in
-full): a batch that is not next is refused, one that is there already is acknowledged again.
+They keep to Kafka's rules of numbers (:mod:`trionet.broker.log.state._producer_state` has all):
+a batch that is not next is refused, one that is there already is acknowledged again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import trio
 
 from support.scripted_node import PORT, Hangup, ScriptedNode, Seen
-from trionet.client.producer.settings import ProducerSettings
+from trionet.client.producer._settings import ProducerSettings
 from trionet.protocol import error_codes
 from trionet.protocol.messages.init_producer_id import InitProducerIdResponse
 from trionet.protocol.messages.metadata import (
@@ -27,8 +27,8 @@ from trionet.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from trionet.protocol.records.batch import read_header
-from trionet.protocol.records.records import decode_values
+from trionet.protocol.records._batch import read_header
+from trionet.protocol.records._records import decode_values
 from trionet.testing import MemoryNetwork
 
 #: Without any waits of the producer's own.

@@ -8,19 +8,19 @@ from typing import Any, NamedTuple, cast
 
 import trio
 
-from trionet.net.connecting import Address
-from trionet.net.endpoint import Endpoint
-from trionet.protocol.codec import lookup, schema_versions
-from trionet.protocol.header import (
+from trionet.net.wire._connecting import Address
+from trionet.net.wire._endpoint import Endpoint
+from trionet.protocol._codec import lookup, schema_versions
+from trionet.protocol._header import (
     decode_request_header,
     encode_response_header,
     frame,
     skip_tags,
 )
+from trionet.protocol._wire import Chunk, Message
 from trionet.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from trionet.protocol.messages.metadata import MetadataResponse, MetadataResponseBroker
 from trionet.protocol.messages.registry import APIS
-from trionet.protocol.wire import Chunk, Message
 from trionet.testing import MemoryNetwork, MemoryStream
 
 PORT = 9092

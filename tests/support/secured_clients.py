@@ -12,12 +12,12 @@ import trustme
 
 import trionet
 from support.tls import authority, certificate
-from trionet.client.network_client import NetworkClient
-from trionet.client.opening import ClientSettings, open_network_client
-from trionet.client.security.settings import SaslClientSettings, SecuritySettings
-from trionet.net.endpoint import SecurityProtocol
-from trionet.net.network import SYSTEM, Network
-from trionet.net.tls_client_context import ClientTlsSettings
+from trionet.client.network._network_client import NetworkClient
+from trionet.client.network._opening import ClientSettings, open_network_client
+from trionet.client.security._settings import SaslClientSettings, SecuritySettings
+from trionet.net._network import SYSTEM, Network
+from trionet.net.tls._tls_client_context import ClientTlsSettings
+from trionet.net.wire._endpoint import SecurityProtocol
 from trionet.protocol.messages.describe_cluster import DescribeClusterRequest
 
 

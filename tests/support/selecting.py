@@ -15,16 +15,16 @@ from trio.testing import wait_all_tasks_blocked
 from support.tls import TlsClient, server_context, shake_hands
 from support.tls_peer import TlsPeer
 from support.wire import Peer, tcp_pair
-from trionet.net.channel import Channel
-from trionet.net.close_reason import CloseReason
-from trionet.net.framing import Frame
-from trionet.net.memory_pool import MemoryPool
-from trionet.net.poll_result import PollResult
-from trionet.net.readiness import EVENTS_MAX, READ, Readiness, ReadinessKind, open_readiness
-from trionet.net.selector import Selector
-from trionet.net.starved import Shuffle
-from trionet.net.tls import TlsTransport
-from trionet.net.transport import PlaintextTransport, TransportLayer
+from trionet.net._channel import Channel
+from trionet.net._poll_result import PollResult
+from trionet.net._selector import Selector
+from trionet.net._starved import Shuffle
+from trionet.net.tls._tls_transport import TlsTransport
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._framing import Frame
+from trionet.net.wire._memory_pool import MemoryPool
+from trionet.net.wire._readiness import EVENTS_MAX, READ, Readiness, ReadinessKind, open_readiness
+from trionet.net.wire._transport import PlaintextTransport, TransportLayer
 
 FRAME_BYTES_MAX = 100 * 1024 * 1024
 

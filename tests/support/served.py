@@ -12,12 +12,12 @@ from trio.testing import wait_all_tasks_blocked
 import trionet
 from support.tls import certificate, client_context
 from support.wire import LOOPBACK, Peer, open_sockets
-from trionet.net.close_reason import CloseReason
-from trionet.net.endpoint import Endpoint
-from trionet.net.readiness import ReadinessKind
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._endpoint import Endpoint
+from trionet.net.wire._readiness import ReadinessKind
 from trionet.server import SIZE_PREFIXED, Dialect, ListenerSecurity, Served, ServerConfig
-from trionet.server.closed_connections import ClosedConnection
-from trionet.server.serve import ServeHandler
+from trionet.server._closed_connections import ClosedConnection
+from trionet.server._serve import ServeHandler
 
 ANYWHERE = "PLAINTEXT://127.0.0.1:0"
 

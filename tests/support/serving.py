@@ -11,15 +11,15 @@ import trio
 
 from support.tls_peer import TlsPeer
 from support.wire import LOOPBACK, Peer, frame, open_sockets
-from trionet.net.close_reason import CloseReason
-from trionet.net.endpoint import Endpoint, SecurityProtocol
-from trionet.net.readiness import ReadinessKind
-from trionet.net.transmission import Send
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._endpoint import Endpoint, SecurityProtocol
+from trionet.net.wire._readiness import ReadinessKind
+from trionet.net.wire._transmission import Send
 from trionet.server import Request, Response, ServerConfig, SocketServer
-from trionet.server.channel_builder import PLAINTEXT, ListenerSecurity
-from trionet.server.handler_pool import Handler, NeverWaits
-from trionet.server.processor import Processor
-from trionet.server.recorder import Recorder
+from trionet.server._channel_builder import PLAINTEXT, ListenerSecurity
+from trionet.server._handler_pool import Handler, NeverWaits
+from trionet.server._processor import Processor
+from trionet.server._recorder import Recorder
 
 TLS_PROTOCOLS = (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from trionet.dashboard.cells import UNICODE, Glyphs
-from trionet.dashboard.effects import Effect
-from trionet.dashboard.export import as_text
-from trionet.dashboard.keys import Key
-from trionet.dashboard.model import Model
-from trionet.dashboard.screen import draw
-from trionet.dashboard.ui import Ui
-from trionet.dashboard.view import View
+from trionet.dashboard.drawing._cells import UNICODE, Glyphs
+from trionet.dashboard.drawing._export import as_text
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.terminal._keys import Key
+from trionet.dashboard.ui._effects import Effect
+from trionet.dashboard.ui._screen import draw
+from trionet.dashboard.ui._ui import Ui
+from trionet.dashboard.ui._view import View
 from trionet.dashboard.views import all_views
 
 

@@ -12,10 +12,10 @@ import attrs
 import trustme
 
 from support.wire import LOOPBACK, tcp_pair
-from trionet.net.readiness import READ
-from trionet.net.tls import TlsTransport
-from trionet.net.tls_context import TlsSettings
-from trionet.net.tls_context import server_context as made_from_settings
+from trionet.net.tls._tls_context import TlsSettings
+from trionet.net.tls._tls_context import server_context as made_from_settings
+from trionet.net.tls._tls_transport import TlsTransport
+from trionet.net.wire._readiness import READ
 
 
 @cache

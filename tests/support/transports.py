@@ -5,8 +5,8 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable
 
-from trionet.net.transmission import Buffer
-from trionet.net.transport import PlaintextTransport
+from trionet.net.wire._transmission import Buffer
+from trionet.net.wire._transport import PlaintextTransport
 
 
 class AlteredTransport:

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from trionet.dashboard.model import Model
-from trionet.dashboard.sources.joined import Part
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.sources._joined_sources import Part
 
 #: How often a source looks in tests, in seconds.
 INTERVAL_SECONDS = 0.05

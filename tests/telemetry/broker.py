@@ -13,9 +13,9 @@ from typing import Any
 import trio
 
 import trionet
-from trionet.broker.apis import Apis, Handle
-from trionet.broker.call import Call
-from trionet.server.request_channel import Request
+from trionet.broker.api._call import Call
+from trionet.broker.api._dispatch import Apis, Handle
+from trionet.server._request_channel import Request
 
 #: What is throttled, how long each time, and for which part of the time: as long as anything may be
 #: throttled each call is looked at.

@@ -14,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from trionet.broker.broker_metrics import REQUEST_LOG
+from trionet.broker.telemetry._broker_metrics import REQUEST_LOG
 
 #: What those who read the log ask about its topic: that is left out of the log.
 READERS_APIS = frozenset(

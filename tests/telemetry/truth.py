@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trionet.protocol import api_keys
-from trionet.protocol.records.batch import iter_batches
-from trionet.protocol.records.records import decode_values
+from trionet.protocol.records._batch import iter_batches
+from trionet.protocol.records._records import decode_values
 from trionet.protocol.request_log_columns import decode_columns
 
 PHASES = (

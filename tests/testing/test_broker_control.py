@@ -13,7 +13,7 @@ from support.calls import batch, produce_request
 from trionet import ApiError, LocalProtocolError
 from trionet.protocol.messages.metadata import MetadataRequest
 from trionet.testing import BrokerControl, ThreadedBroker, control, open_raw_peer
-from trionet.testing.controls import Controls
+from trionet.testing.brokers._controls import Controls
 
 
 async def test_topics_are_made_filled_and_deleted(tmp_path: Path) -> None:

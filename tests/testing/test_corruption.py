@@ -12,9 +12,9 @@ from support.calls import batch, bytes_of, fetch_request, produce_request
 from support.faulty import produce
 from trionet import CorruptRecordError, TopicPartition, open_consumer
 from trionet.protocol import error_codes
-from trionet.protocol.records.batch import check_crc, iter_batches
+from trionet.protocol.records._batch import check_crc, iter_batches
 from trionet.testing import BlockingRawPeer, ThreadedBroker, control, raw_peer
-from trionet.testing.corruption import with_flipped_bit
+from trionet.testing.faults._corruption import with_flipped_bit
 
 
 @pytest.fixture

@@ -14,15 +14,15 @@ import trionet
 from support.calls import append, batch, create_topic, fetch_request, produce_request
 from support.client import connect
 from trionet import LocalProtocolError
-from trionet.broker.response_errors import errors_in
-from trionet.broker.served import APIS
+from trionet.broker.api._response_errors import errors_in
+from trionet.broker.run._served_apis import APIS
 from trionet.protocol import api_keys, error_codes
-from trionet.protocol.codec import lookup
+from trionet.protocol._codec import lookup
+from trionet.protocol._wire import Message
 from trionet.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from trionet.protocol.messages.fetch import FetchRequest
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
-from trionet.protocol.wire import Message
-from trionet.testing.error_answers import ErrorResponses, response_class
+from trionet.testing.faults._response_errors import ErrorResponses, response_class
 
 CODE = error_codes.REQUEST_TIMED_OUT
 ID = bytes(range(16))
@@ -117,7 +117,7 @@ def test_each_version_of_each_api_can_be_refused(key: int, version: int) -> None
     codec = lookup(key, version)
     assert codec is not None
 
-    rejection = ErrorResponses(codec, CODE, None, None, lambda id: "t").rejection(sent(key, version))
+    rejection = ErrorResponses(codec, CODE, None, None, lambda _: "t").rejection(sent(key, version))
 
     chunks: list[Any] = []
     codec.encode_response(rejection, chunks)

@@ -13,7 +13,7 @@ import trionet
 from support.calls import batch, fetch_request, produce_request
 from support.faulty import METADATA, produce
 from support.leaks import nothing_left_behind
-from trionet.broker.served import APIS as SERVED
+from trionet.broker.run._served_apis import APIS as SERVED
 from trionet.protocol import error_codes
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from trionet.protocol.messages.offset_commit import (
@@ -225,7 +225,9 @@ def test_a_request_is_answered_with_what_the_test_says(
     broker: ThreadedBroker, peer: BlockingRawPeer
 ) -> None:
     broker.faults.respond("Metadata", MetadataResponse(cluster_id="mine"))
-    broker.faults.respond("Metadata", lambda request: MetadataResponse(cluster_id=request.client_id))
+    broker.faults.respond(
+        "Metadata", lambda request: MetadataResponse(cluster_id=request.client_id)
+    )
     broker.faults.respond("Metadata", b"\x00garbage")
 
     answers = [peer.call(METADATA, 12).cluster_id for _ in range(2)]

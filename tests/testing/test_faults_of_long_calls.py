@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 import trionet
-from trionet.broker.response_errors import errors_in
+from trionet.broker.api._response_errors import errors_in
 from trionet.protocol import error_codes
-from trionet.protocol.codec import Message
+from trionet.protocol._codec import Message
 from trionet.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from trionet.protocol.messages.list_offsets import (
     ListOffsetsPartition,

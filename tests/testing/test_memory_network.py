@@ -7,7 +7,7 @@ import trio
 import trio.testing
 from trio.testing import MockClock
 
-from trionet.net.endpoint import Endpoint
+from trionet.net.wire._endpoint import Endpoint
 from trionet.testing import MemoryNetwork, MemoryStream, NetworkEvent, NetworkFaults
 
 SERVER = Endpoint.parse("PLAINTEXT://10.0.0.1:9092")

@@ -13,10 +13,10 @@ import trio
 import trio.testing
 
 from support.wire import reset as reset_tcp
-from trionet.net.connecting import Address, begin_connect, finish_connect
-from trionet.net.endpoint import Endpoint
-from trionet.net.network import SYSTEM, Network
-from trionet.net.readiness import HANGUP, READ, WRITE, Readiness
+from trionet.net._network import SYSTEM, Network
+from trionet.net.wire._connecting import Address, begin_connect, finish_connect
+from trionet.net.wire._endpoint import Endpoint
+from trionet.net.wire._readiness import HANGUP, READ, WRITE, Readiness
 from trionet.testing import MemoryNetwork
 
 Kind = Literal["system", "memory"]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import trionet
-from trionet.testing.record_files import read_records
-from trionet.testing.records import NewRecord
+from trionet.testing.internals._record_files import read_records
+from trionet.testing.internals._records import NewRecord
 
 # A line of `kcat -C -J`, but its topic.
 KCAT = (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import trionet
 from trionet import ApiError
 from trionet.testing import Record, ThreadedBroker
-from trionet.testing.records import NewRecord, murmur2, new_record, assign_partitions
+from trionet.testing.internals._records import NewRecord, assign_partitions, murmur2, new_record
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 import trionet
 from trionet import ConfigError
-from trionet.testing.client_configs import ClientSecurity, client_config
+from trionet.testing.brokers._client_configs import ClientSecurity, client_config
 
 pytestmark = pytest.mark.filterwarnings("ignore:(read|open)_text is:DeprecationWarning")
 
@@ -109,7 +109,7 @@ def test_a_listener_of_the_tests_own_is_refused_beside_it() -> None:
 
 
 def test_without_trustme_it_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    from trionet.testing import secured
+    from trionet.testing.brokers import _secured as secured
 
     secured._certificates.cache_clear()
     monkeypatch.setitem(sys.modules, "trustme", None)

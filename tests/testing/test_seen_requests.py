@@ -12,8 +12,9 @@ from support.calls import batch, fetch_request, produce_request
 from trionet.protocol.messages.find_coordinator import FindCoordinatorRequest
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from trionet.protocol.messages.produce import ProduceRequest
-from trionet.testing import SeenRequest, ThreadedBroker, raw_peer, seen_requests
-from trionet.testing.seen_requests import SeenRequests
+from trionet.testing import SeenRequest, ThreadedBroker, raw_peer
+from trionet.testing.requests import _seen_requests as seen_requests
+from trionet.testing.requests._seen_requests import SeenRequests
 
 
 @pytest.fixture

@@ -28,12 +28,12 @@ from support.group_calls import commit, heartbeat, join, join_alone
 from support.virtual import Digest, connect_in_memory
 from support.wire import open_sockets
 from trionet import ConfigError, LocalProtocolError, open_broker
-from trionet.net.channel import Channel
-from trionet.net.close_reason import CloseReason
-from trionet.net.endpoint import Endpoint
-from trionet.net.poll_result import PollResult
-from trionet.net.selector import Selector
-from trionet.net.transmission import Send
+from trionet.net._channel import Channel
+from trionet.net._poll_result import PollResult
+from trionet.net._selector import Selector
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._endpoint import Endpoint
+from trionet.net.wire._transmission import Send
 from trionet.protocol import error_codes
 from trionet.server import Request
 from trionet.testing import MemoryNetwork, NetworkFaults, run_virtual, virtual

@@ -24,7 +24,7 @@ from trionet.testing import (
     open_raw_peer,
     run_virtual,
 )
-from trionet.testing.records import records_in
+from trionet.testing.internals._records import records_in
 
 METADATA = MetadataRequest(topics=[])
 MINUTE = 60.0
@@ -75,7 +75,7 @@ async def test_records_are_not_decoded_until_there_may_be_enough(
         decoded.append(log)
         return records_in(log)
 
-    monkeypatch.setattr("trionet.testing.controls.records_in", decode)
+    monkeypatch.setattr("trionet.testing.brokers._controls.records_in", decode)
     async with (
         trionet.open_broker() as broker,
         open_raw_peer(broker.bootstrap_servers) as peer,

@@ -11,11 +11,11 @@ import trio.testing
 import trionet
 from support.calls import batch, produce_request
 from support.wire import tcp_pair
-from trionet.protocol.header import decode_request_header, frame
+from trionet.protocol._header import decode_request_header, frame
 from trionet.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from trionet.protocol.messages.metadata import MetadataRequest
 from trionet.testing import BlockingRawPeer, RawPeer, ThreadedBroker, open_raw_peer, raw_peer
-from trionet.testing.wire_peer import codec_for, encode_request, host_and_port
+from trionet.testing._wire_peer import codec_for, encode_request, host_and_port
 
 METADATA = MetadataRequest(topics=[])
 

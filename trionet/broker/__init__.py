@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from .broker import Broker, BrokerStatistics, open_broker
+from .run._broker import Broker, BrokerStatistics, open_broker
+from .storage._disk import SYSTEM_DISK, Disk
 
-__all__ = ["Broker", "BrokerStatistics", "open_broker"]
+__all__ = ["SYSTEM_DISK", "Broker", "BrokerStatistics", "Disk", "open_broker"]

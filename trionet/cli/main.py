@@ -21,9 +21,9 @@ from typing import Protocol, cast
 from trionet import __version__, is_compiled
 from trionet.errors import ConfigError, TrionetError
 
-from .parser import Parser
+from .arguments._parser import Parser
 
-#: Subcommand (and module) name: what it does. ``trionet --help`` must not need to import any.
+#: Subcommand: what it does. ``trionet --help`` must not need to import any of their modules.
 COMMANDS = {
     "broker": "run a broker that speaks Kafka's wire protocol",
     "dashboard": "look at a broker or a cluster in the terminal",
@@ -39,6 +39,14 @@ COMMANDS = {
     "decode": "show requests, responses and record batches field by field",
     "pipeline": "analyse a request log on Spark",
     "completion": "print what a shell needs to complete command lines",
+}
+
+#: The modules that are not packages named as their subcommand.
+_MODULES = {
+    "completion": "_completion",
+    "config": "settings._config",
+    "configs": "settings._configs",
+    "dashboard": "_dashboard",
 }
 
 
@@ -99,7 +107,7 @@ def _run(subcommand: Subcommand, args: argparse.Namespace, chosen: str) -> int:
 
 def _tell(args: argparse.Namespace, chosen: str, text: str) -> None:
     """A message, under the name of the subcommand's own subcommand if it has one."""
-    from .output import harmless
+    from .terminal._output import harmless
 
     print(f"{getattr(args, 'prog', f'trionet {chosen}')}: {harmless(text)}", file=sys.stderr)
 
@@ -111,7 +119,7 @@ def _discard_output() -> None:
 
 
 def _load(name: str) -> Subcommand:
-    return cast(Subcommand, import_module(f"trionet.cli.{name}"))
+    return cast(Subcommand, import_module(f"trionet.cli.{_MODULES.get(name, name)}"))
 
 
 def whole_parser() -> argparse.ArgumentParser:

@@ -1,18 +1,24 @@
-"""Kafka's client side on trio: requests to the nodes of a cluster, and the answers."""
+"""Kafka's client side on trio: requests to the nodes of a cluster, and their responses."""
 
 from __future__ import annotations
 
-from .manual_metadata_updater import ManualMetadataUpdater
-from .network_client import NetworkClient
-from .node import Node
-from .opening import ClientSettings, open_network_client
-from .response import ClientResponse
+from ._node import Node
+from ._topic_partition import TopicPartition
+from .metadata._cluster import Cluster
+from .metadata._manual_metadata_updater import ManualMetadataUpdater
+from .metadata._metadata import Metadata
+from .network._network_client import NetworkClient
+from .network._opening import ClientSettings, open_network_client
+from .requests._response import ClientResponse
 
 __all__ = [
     "ClientResponse",
     "ClientSettings",
+    "Cluster",
     "ManualMetadataUpdater",
+    "Metadata",
     "NetworkClient",
     "Node",
+    "TopicPartition",
     "open_network_client",
 ]

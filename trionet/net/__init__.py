@@ -2,3 +2,83 @@
 
 Independent of API keys and Kafka messages: frames are opaque bytes after an int32 size.
 """
+
+from __future__ import annotations
+
+from .._util._lazy_exports import lazy_exports
+
+TYPE_CHECKING = False  # to import it from typing takes longer than all that is loaded here
+
+if TYPE_CHECKING:
+    from ._authenticator import Authenticator
+    from ._channel import Channel
+    from ._network import SYSTEM, Network
+    from ._principal import Identity, Principal, PrincipalMapping
+    from ._selector import Selector
+    from .tls._tls_client_context import ClientTlsSettings
+    from .tls._tls_context import TlsContexts, TlsSettings
+    from .tls._tls_transport import TlsTransport
+    from .wire._close_reason import CloseReason
+    from .wire._endpoint import ConnectionId, Endpoint, SecurityProtocol
+    from .wire._framing import UNLIMITED, Decoder, FrameDecoder
+    from .wire._head_decoder import HeadDecoder
+    from .wire._readiness import open_readiness
+    from .wire._transmission import FileRange, Send
+    from .wire._transport import PlaintextTransport
+
+__all__ = [
+    "SYSTEM",
+    "UNLIMITED",
+    "Authenticator",
+    "Channel",
+    "ClientTlsSettings",
+    "CloseReason",
+    "ConnectionId",
+    "Decoder",
+    "Endpoint",
+    "FileRange",
+    "FrameDecoder",
+    "HeadDecoder",
+    "Identity",
+    "Network",
+    "PlaintextTransport",
+    "Principal",
+    "PrincipalMapping",
+    "SecurityProtocol",
+    "Selector",
+    "Send",
+    "TlsContexts",
+    "TlsSettings",
+    "TlsTransport",
+    "open_readiness",
+]
+
+_HOMES = {
+    "Authenticator": "_authenticator",
+    "Channel": "_channel",
+    "ClientTlsSettings": "tls._tls_client_context",
+    "CloseReason": "wire._close_reason",
+    "ConnectionId": "wire._endpoint",
+    "Decoder": "wire._framing",
+    "Endpoint": "wire._endpoint",
+    "FileRange": "wire._transmission",
+    "FrameDecoder": "wire._framing",
+    "HeadDecoder": "wire._head_decoder",
+    "Identity": "_principal",
+    "Network": "_network",
+    "PlaintextTransport": "wire._transport",
+    "Principal": "_principal",
+    "PrincipalMapping": "_principal",
+    "SYSTEM": "_network",
+    "SecurityProtocol": "wire._endpoint",
+    "Selector": "_selector",
+    "Send": "wire._transmission",
+    "TlsContexts": "tls._tls_context",
+    "TlsSettings": "tls._tls_context",
+    "TlsTransport": "tls._tls_transport",
+    "UNLIMITED": "wire._framing",
+    "open_readiness": "wire._readiness",
+}
+
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

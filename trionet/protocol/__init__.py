@@ -1,1 +1,45 @@
-"""Kafka's wire format: bytes to values and back, without I/O, clocks or trio."""
+"""Kafka's wire format: bytes to values and back, without I/O, clocks or trio.
+
+Names are loaded on first use: importing the codecs of one API loads nothing else.
+"""
+
+from __future__ import annotations
+
+from .._util._lazy_exports import lazy_exports
+
+TYPE_CHECKING = False  # to import it from typing takes longer than all that is loaded here
+
+if TYPE_CHECKING:
+    from ._codec import ApiVersionCodec, lookup, schema_versions
+    from ._header import (
+        decode_request_header,
+        decode_response_header,
+        encode_request_header,
+        encode_response_header,
+        frame,
+    )
+
+__all__ = [
+    "ApiVersionCodec",
+    "decode_request_header",
+    "decode_response_header",
+    "encode_request_header",
+    "encode_response_header",
+    "frame",
+    "lookup",
+    "schema_versions",
+]
+
+_HOMES = {
+    "ApiVersionCodec": "_codec",
+    "decode_request_header": "_header",
+    "decode_response_header": "_header",
+    "encode_request_header": "_header",
+    "encode_response_header": "_header",
+    "frame": "_header",
+    "lookup": "_codec",
+    "schema_versions": "_codec",
+}
+
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

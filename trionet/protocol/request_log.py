@@ -131,7 +131,7 @@ class LoggedConnection:
         requests: how many requests it has sent.
         bytes_received: how many bytes, sizes included.
         bytes_sent: how many it was sent.
-        reason: the name of its :class:`trionet.net.close_reason.CloseReason`.
+        reason: the name of its :class:`trionet.net.wire._close_reason.CloseReason`.
         peer: the address and port at the far end.
         detail: the error behind the reason, or nothing.
     """

@@ -5,23 +5,25 @@ It serves any length-prefixed request/response protocol, and depends on none in 
 
 from __future__ import annotations
 
-from ..net.close_reason import CloseReason
-from ..net.endpoint import Endpoint
-from ..net.transmission import FileRange, Send
-from .channel_builder import ListenerSecurity
-from .connection_limits import ListenerLimits, ServerLimits
-from .dialect import SIZE_PREFIXED, Dialect
-from .request_channel import NO_OP, CloseConnection, NoOp, Request, RequestChannel, Response
-from .serve import Served, serve
-from .server_config import ServerConfig
-from .server_statistics import ServerStatistics
-from .socket_server import SocketServer
+from ..net.wire._close_reason import CloseReason
+from ..net.wire._endpoint import Endpoint
+from ..net.wire._transmission import FileRange, Send
+from ._channel_builder import ListenerSecurity
+from ._closed_connections import ClosedConnection
+from ._dialect import SIZE_PREFIXED, Dialect
+from ._request_channel import NO_OP, CloseConnection, NoOp, Request, RequestChannel, Response
+from ._serve import Served, serve
+from ._server_config import ServerConfig
+from ._server_statistics import ServerStatistics
+from ._socket_server import SocketServer
+from .quotas._connection_limits import ListenerLimits, ServerLimits
 
 __all__ = [
     "NO_OP",
     "SIZE_PREFIXED",
     "CloseConnection",
     "CloseReason",
+    "ClosedConnection",
     "Dialect",
     "Endpoint",
     "FileRange",

@@ -6,34 +6,25 @@ environment when a session first uses any source, so that importing this must co
 
 from __future__ import annotations
 
+from .._util._lazy_exports import lazy_exports
+
 TYPE_CHECKING = False  # to import it from typing takes longer than all that is loaded here
 
 if TYPE_CHECKING:
-    from .lag_listener import LagListener
-    from .progress import SourceLag, lag
-    from .source import TrionetDataSource
+    from ._data_source import TrionetDataSource
+    from .source._lag import SourceLag, lag
+    from .source._lag_listener import LagListener
 
 __all__ = ["LagListener", "SourceLag", "TrionetDataSource", "lag"]
 
 #: The module that each name comes from.
 _HOMES = {
-    "LagListener": "lag_listener",
-    "SourceLag": "progress",
-    "TrionetDataSource": "source",
-    "lag": "progress",
+    "LagListener": "source._lag_listener",
+    "SourceLag": "source._lag",
+    "TrionetDataSource": "_data_source",
+    "lag": "source._lag",
 }
 
 
-def __getattr__(name: str) -> object:
-    home = _HOMES.get(name)
-    if home is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    value: object = getattr(import_module(f"{__name__}.{home}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

@@ -5,6 +5,6 @@ It is a file of its own there, beside the package: hence the name in full.
 
 from __future__ import annotations
 
-from trionet.spark.source import TrionetDataSource as DefaultSource
+from trionet.spark._data_source import TrionetDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

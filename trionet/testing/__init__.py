@@ -10,51 +10,53 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .broker_control import BrokerControl as BrokerControl
-    from .broker_control import control as control
-    from .controls import ConnectionView as ConnectionView
-    from .fault import Fault as Fault
-    from .faults import Faults as Faults
-    from .groups import GroupMember as GroupMember
-    from .groups import GroupView as GroupView
-    from .memory_network import MemoryNetwork as MemoryNetwork
-    from .memory_network import NetworkEvent as NetworkEvent
-    from .memory_network import NetworkFaults as NetworkFaults
-    from .memory_stream import MemoryStream as MemoryStream
-    from .records import Record as Record
-    from .seen_requests import SeenRequest as SeenRequest
-    from .threaded import ThreadedBroker as ThreadedBroker
-    from .threaded import broker as broker
-    from .virtual_time import run_virtual as run_virtual
-    from .virtual_time import virtual as virtual
-    from .wire_peer import BlockingRawPeer as BlockingRawPeer
-    from .wire_peer import RawPeer as RawPeer
-    from .wire_peer import open_raw_peer as open_raw_peer
-    from .wire_peer import raw_peer as raw_peer
+from .._util._lazy_exports import lazy_exports
 
-_MODULES = {
-    "BlockingRawPeer": "wire_peer",
-    "BrokerControl": "broker_control",
-    "ConnectionView": "controls",
-    "Fault": "fault",
-    "Faults": "faults",
-    "GroupMember": "groups",
-    "GroupView": "groups",
-    "MemoryNetwork": "memory_network",
-    "MemoryStream": "memory_stream",
-    "NetworkEvent": "memory_network",
-    "NetworkFaults": "memory_network",
-    "RawPeer": "wire_peer",
-    "Record": "records",
-    "SeenRequest": "seen_requests",
-    "ThreadedBroker": "threaded",
-    "broker": "threaded",
-    "control": "broker_control",
-    "open_raw_peer": "wire_peer",
-    "raw_peer": "wire_peer",
-    "run_virtual": "virtual_time",
-    "virtual": "virtual_time",
+if TYPE_CHECKING:
+    from ._wire_peer import BlockingRawPeer as BlockingRawPeer
+    from ._wire_peer import RawPeer as RawPeer
+    from ._wire_peer import open_raw_peer as open_raw_peer
+    from ._wire_peer import raw_peer as raw_peer
+    from .brokers._broker_control import BrokerControl as BrokerControl
+    from .brokers._broker_control import control as control
+    from .brokers._controls import ConnectionView as ConnectionView
+    from .brokers._threaded import ThreadedBroker as ThreadedBroker
+    from .brokers._threaded import broker as broker
+    from .faults._fault import Fault as Fault
+    from .faults._faults import Faults as Faults
+    from .internals._groups import GroupMember as GroupMember
+    from .internals._groups import GroupView as GroupView
+    from .internals._records import Record as Record
+    from .memory._network import MemoryNetwork as MemoryNetwork
+    from .memory._network import NetworkEvent as NetworkEvent
+    from .memory._network import NetworkFaults as NetworkFaults
+    from .memory._stream import MemoryStream as MemoryStream
+    from .memory._virtual_time import run_virtual as run_virtual
+    from .memory._virtual_time import virtual as virtual
+    from .requests._seen_requests import SeenRequest as SeenRequest
+
+_HOMES = {
+    "BlockingRawPeer": "_wire_peer",
+    "BrokerControl": "brokers._broker_control",
+    "ConnectionView": "brokers._controls",
+    "Fault": "faults._fault",
+    "Faults": "faults._faults",
+    "GroupMember": "internals._groups",
+    "GroupView": "internals._groups",
+    "MemoryNetwork": "memory._network",
+    "MemoryStream": "memory._stream",
+    "NetworkEvent": "memory._network",
+    "NetworkFaults": "memory._network",
+    "RawPeer": "_wire_peer",
+    "Record": "internals._records",
+    "SeenRequest": "requests._seen_requests",
+    "ThreadedBroker": "brokers._threaded",
+    "broker": "brokers._threaded",
+    "control": "brokers._broker_control",
+    "open_raw_peer": "_wire_peer",
+    "raw_peer": "_wire_peer",
+    "run_virtual": "memory._virtual_time",
+    "virtual": "memory._virtual_time",
 }
 
 __all__ = [
@@ -82,11 +84,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    # pytest loads this package's plugin in every run where trionet is installed, so nothing is
-    # imported before it is used (PEP 562).
-    if name in _MODULES:
-        from importlib import import_module
-
-        return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# pytest loads the plugin of this package in every run where trionet is installed, so nothing is
+# imported before it is used.
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

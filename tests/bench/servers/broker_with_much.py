@@ -5,8 +5,8 @@ from __future__ import annotations
 import trio
 
 import trionet
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import NewTopic
-from trionet.client.topic_partition import TopicPartition
 
 TOPICS, PARTITIONS, GROUPS = 1000, 10, 2000
 

@@ -6,7 +6,7 @@ import sys
 
 import trio
 
-from trionet.net.endpoint import Endpoint
+from trionet.net.wire._endpoint import Endpoint
 from trionet.server import Request, ServerConfig, SocketServer
 
 

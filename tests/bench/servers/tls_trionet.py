@@ -10,8 +10,8 @@ import sys
 import trio
 
 from bench.tls_exchange import answer_to
-from trionet.net.endpoint import Endpoint
-from trionet.net.tls_context import TlsContexts, TlsSettings
+from trionet.net.tls._tls_context import TlsContexts, TlsSettings
+from trionet.net.wire._endpoint import Endpoint
 from trionet.server import ListenerSecurity, Request, ServerConfig, SocketServer
 
 

@@ -8,11 +8,11 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.coordinating import coordinating, virtual_ms
 from support.groups import RANGE
-from trionet.broker.config import BrokerConfig
-from trionet.broker.groups.answers import JoinAnswer, SyncAnswer
-from trionet.broker.groups.coordinator import GroupCoordinator
-from trionet.broker.groups.group_state import GroupState
-from trionet.broker.groups.member import Caller, Join
+from trionet.broker.config._broker_config import BrokerConfig
+from trionet.broker.groups._group_coordinator import GroupCoordinator
+from trionet.broker.groups._group_state import GroupState
+from trionet.broker.groups._member import Caller, Join
+from trionet.broker.groups._responses import JoinAnswer, SyncAnswer
 from trionet.protocol import error_codes
 
 STRANGER = JoinAnswer("nobody", generation=1)

@@ -8,8 +8,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.coordinating import Coordinating, coordinating
 from support.groups import RANGE
-from trionet.broker.groups.group_state import GroupState
-from trionet.broker.groups.member import Caller
+from trionet.broker.groups._group_state import GroupState
+from trionet.broker.groups._member import Caller
 from trionet.protocol.messages.consumer_protocol_subscription import (
     MESSAGES,
     ConsumerProtocolSubscription,

@@ -8,8 +8,8 @@ import pytest
 from trio.testing import wait_all_tasks_blocked
 
 from support.coordinating import Asked, Coordinating, coordinating
-from trionet.broker.groups.group_state import GroupState
-from trionet.broker.groups.member import Caller
+from trionet.broker.groups._group_state import GroupState
+from trionet.broker.groups._member import Caller
 from trionet.protocol import error_codes
 
 

@@ -9,10 +9,10 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from support.coordinating import EPOCH_MS, Coordinating, coordinating, coordinating_in
-from trionet.broker.database import DATABASE_NAME, IN_MEMORY, open_database
-from trionet.broker.groups.answers import SyncAnswer
-from trionet.broker.groups.group_state import GroupState
-from trionet.broker.groups.member import Caller
+from trionet.broker.groups._group_state import GroupState
+from trionet.broker.groups._member import Caller
+from trionet.broker.groups._responses import SyncAnswer
+from trionet.broker.storage._database import DATABASE_NAME, IN_MEMORY, open_database
 from trionet.protocol import error_codes
 
 DAY_MS = 24 * 3_600_000

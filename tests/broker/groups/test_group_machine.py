@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from support.groups import RANGE, GroupRig, Reply
-from trionet.broker.groups.answers import JoinAnswer, SyncAnswer
-from trionet.broker.groups.group_state import GroupState
+from trionet.broker.groups._group_state import GroupState
+from trionet.broker.groups._responses import JoinAnswer, SyncAnswer
 from trionet.protocol import error_codes
 from trionet.protocol.error_codes import (
     COORDINATOR_NOT_AVAILABLE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from support.groups import SESSION, GroupRig
-from trionet.broker.groups.group_state import GroupState
+from trionet.broker.groups._group_state import GroupState
 from trionet.protocol import error_codes
 
 

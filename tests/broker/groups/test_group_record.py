@@ -6,8 +6,8 @@ import attrs
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.broker.groups.group_record import PIECE_BYTES, members_of, pieces, record_bytes
-from trionet.broker.groups.stored import StoredGroup, StoredMember
+from trionet.broker.groups._group_record import PIECE_BYTES, members_of, pieces, record_bytes
+from trionet.broker.groups._stored_group import StoredGroup, StoredMember
 
 texts = st.text(max_size=20)
 MEMBERS = st.builds(

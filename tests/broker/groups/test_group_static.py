@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from support.groups import RANGE, GroupRig
-from trionet.broker.groups.answers import JoinAnswer, MemberMetadata
-from trionet.broker.groups.group_state import GroupState
+from trionet.broker.groups._group_state import GroupState
+from trionet.broker.groups._responses import JoinAnswer, MemberMetadata
 from trionet.protocol import error_codes
 from trionet.protocol.error_codes import FENCED_INSTANCE_ID
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from support.groups import DELAY, GroupRig
-from trionet.broker.groups.group import NEW_MEMBER_SECONDS_MAX
-from trionet.broker.groups.group_state import GroupState
+from trionet.broker.groups._group import NEW_MEMBER_SECONDS_MAX
+from trionet.broker.groups._group_state import GroupState
 from trionet.protocol import error_codes
 
 EMPTY, PREPARING, COMPLETING, STABLE = (

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.broker.groups.offsets import CommittedOffset, CommittedOffsets, Partition, expired
+from trionet.broker.groups._committed_offsets import (
+    CommittedOffset,
+    CommittedOffsets,
+    Partition,
+    expired,
+)
 
 HOUR = 3_600_000
 RETENTION = 24 * HOUR

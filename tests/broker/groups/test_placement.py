@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.broker.groups import placement
-from trionet.broker.groups.placement import PARTITIONS, java_hash, partition_of
+from trionet.broker.groups import _offsets_partition as placement
+from trionet.broker.groups._offsets_partition import PARTITIONS, java_hash, partition_of
 
 
 @pytest.mark.parametrize(

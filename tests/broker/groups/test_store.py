@@ -12,17 +12,9 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from trionet.broker.database import (
-    DATABASE_NAME,
-    IN_MEMORY,
-    ROWS_PER_TURN,
-    Database,
-    DatabaseError,
-    open_database,
-)
-from trionet.broker.groups.group_record import PIECE_BYTES
-from trionet.broker.groups.offsets import CommittedOffset, Partition
-from trionet.broker.groups.store import (
+from trionet.broker.groups._committed_offsets import CommittedOffset, Partition
+from trionet.broker.groups._group_record import PIECE_BYTES
+from trionet.broker.groups._group_store import (
     GroupStore,
     Statements,
     put_group,
@@ -31,7 +23,15 @@ from trionet.broker.groups.store import (
     remove_offsets,
     remove_topic_offsets,
 )
-from trionet.broker.groups.stored import StoredGroup, StoredMember
+from trionet.broker.groups._stored_group import StoredGroup, StoredMember
+from trionet.broker.storage._database import (
+    DATABASE_NAME,
+    IN_MEMORY,
+    ROWS_PER_TURN,
+    Database,
+    DatabaseError,
+    open_database,
+)
 
 MEMBER = StoredMember("c-1", "ä", "c", "/::1", 10.5, 60.25, b"\0\xff", bytes(range(256)))
 GROUP = StoredGroup("g", 7, "consumer", "range", "c-1", 1_700_000_000_000, (MEMBER,))

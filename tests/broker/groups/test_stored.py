@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from support.groups import GroupRig
-from trionet.broker.groups.group_state import GroupState
-from trionet.broker.groups.stored import StoredGroup, StoredMember, restored, snapshot
+from trionet.broker.groups._group_state import GroupState
+from trionet.broker.groups._stored_group import StoredGroup, StoredMember, restored, snapshot
 from trionet.protocol import error_codes
 
 

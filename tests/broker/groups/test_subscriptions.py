@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.groups import GroupRig
-from trionet.broker.groups.subscriptions import subscribed_topics
+from trionet.broker.groups._subscribed_topics import subscribed_topics
 from trionet.protocol.messages.consumer_protocol_subscription import (
     MESSAGES,
     ConsumerProtocolSubscription,

@@ -9,7 +9,7 @@ from support.calls import create_topic
 from support.client import Client, connect
 from support.turns import turns_during
 from trionet import open_broker
-from trionet.broker.config import BROKER_KEYS
+from trionet.broker.config._broker_config import BROKER_KEYS
 from trionet.protocol import error_codes
 from trionet.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

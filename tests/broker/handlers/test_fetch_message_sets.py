@@ -23,12 +23,12 @@ from support.client import Client, connect
 from trionet import Broker, open_broker
 from trionet.protocol import error_codes
 from trionet.protocol.messages.fetch import PartitionData
-from trionet.protocol.records.batch import CONTROL, TRANSACTIONAL, read_header
-from trionet.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
-from trionet.protocol.records.crc32c import crc32c
-from trionet.protocol.records.message_set import decode_message_set, iter_messages
-from trionet.protocol.records.records import encode_batch
-from trionet.protocol.records.types import Record
+from trionet.protocol.records._batch import CONTROL, TRANSACTIONAL, read_header
+from trionet.protocol.records._crc32c import crc32c
+from trionet.protocol.records._records import encode_batch
+from trionet.protocol.records._types import Record
+from trionet.protocol.records.compression._codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
+from trionet.protocol.records.message_sets._message_set import decode_message_set, iter_messages
 
 OLD_VERSIONS = (0, 1, 2, 3)
 FIRST_SEGMENT = "00000000000000000000.log"

@@ -25,7 +25,7 @@ from support.calls import (
 )
 from support.client import Client, connect
 from trionet import Broker, open_broker
-from trionet.broker.handlers.fetch import QUICK_PARTITIONS, READ_AT_ONCE, READS_MAX
+from trionet.broker.handlers._fetch import QUICK_PARTITIONS, READ_AT_ONCE, READS_MAX
 from trionet.protocol import error_codes
 
 FOREVER_MS = 2**31 - 1

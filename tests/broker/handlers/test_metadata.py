@@ -8,7 +8,7 @@ import trio
 from support.calls import batch, create_topic, describe_topics, produce
 from support.client import Client, connect
 from trionet import Broker, open_broker
-from trionet.broker.config import BrokerConfig
+from trionet.broker.config._broker_config import BrokerConfig
 from trionet.protocol import error_codes
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 

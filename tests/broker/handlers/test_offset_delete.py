@@ -7,7 +7,7 @@ from support.calls import create_topic
 from support.client import Client, connect
 from support.group_calls import commit, committed, join_alone, join_request
 from trionet import Broker
-from trionet.broker.groups.group_state import GroupState
+from trionet.broker.groups._group_state import GroupState
 from trionet.protocol import error_codes
 from trionet.protocol.messages.offset_delete import (
     OffsetDeleteRequest,

@@ -9,7 +9,7 @@ from support.calls import create_topic, delete_topic
 from support.client import Client
 from support.group_calls import commit, committed
 from trionet import Broker
-from trionet.broker.groups.offsets import CommittedOffset
+from trionet.broker.groups._committed_offsets import CommittedOffset
 from trionet.protocol import error_codes
 from trionet.protocol.messages.offset_fetch import (
     OffsetFetchRequest,

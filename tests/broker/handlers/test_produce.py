@@ -20,10 +20,10 @@ from support.client import Client, connect, encode_request, host_and_port
 from support.hostile_batches import changed
 from support.wire import Peer
 from trionet import Broker, open_broker
-from trionet.net.close_reason import CloseReason
+from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol import error_codes
 from trionet.protocol.messages.produce import ProduceRequest, TopicProduceData
-from trionet.protocol.records.records import encode_batch
+from trionet.protocol.records._records import encode_batch
 
 NEVER_SEEN = b"\x01" * 16
 

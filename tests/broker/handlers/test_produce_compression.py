@@ -28,8 +28,8 @@ from trionet import Broker, open_broker
 from trionet.protocol import error_codes
 from trionet.protocol.messages.fetch import PartitionData
 from trionet.protocol.messages.produce import ProduceResponse
-from trionet.protocol.records.batch import iter_batches
-from trionet.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
+from trionet.protocol.records._batch import iter_batches
+from trionet.protocol.records.compression._codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
 
 TYPES = {"uncompressed": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 MUCH = bytes(range(256)) * 3500

@@ -23,12 +23,12 @@ from support.calls import (
 )
 from support.client import Client, connect
 from trionet import Broker, open_broker
-from trionet.net.close_reason import CloseReason
+from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol import error_codes
-from trionet.protocol.records.batch import iter_batches
-from trionet.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
-from trionet.protocol.records.message_set import encode_message_set
-from trionet.protocol.records.types import Record
+from trionet.protocol.records._batch import iter_batches
+from trionet.protocol.records._types import Record
+from trionet.protocol.records.compression._codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
+from trionet.protocol.records.message_sets._message_set import encode_message_set
 
 OLD_VERSIONS = (0, 1, 2)
 

@@ -15,8 +15,8 @@ from trionet.protocol.error_codes import (
     OUT_OF_ORDER_SEQUENCE_NUMBER,
     RECORD_LIST_TOO_LARGE,
 )
-from trionet.protocol.records.batch import check_crc, iter_batches, read_header
-from trionet.protocol.records.records import decode_batch
+from trionet.protocol.records._batch import check_crc, iter_batches, read_header
+from trionet.protocol.records._records import decode_batch
 
 NOW = 5_000
 

@@ -20,7 +20,7 @@ from support.log_agreement import check_agreement
 from support.logs import batch, placed, stored
 from trionet.broker.log import Directory, FolderDirectory, Log, LogConfig, MemoryDirectory, Stop
 from trionet.errors import ApiError
-from trionet.protocol.records.batch import iter_batches
+from trionet.protocol.records._batch import iter_batches
 
 NOW = 5_000
 ONE = batch()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.broker.log.checkpoints import (
+from trionet.broker.log.files._checkpoint_files import (
     FolderIdentity,
     decode_id,
     decode_identity,

@@ -7,8 +7,8 @@ import pytest
 import trio
 import trio.testing
 
-from trionet.broker.log.group_commit import GroupCommit, Round
-from trionet.broker.log.memory_directory import MemoryDirectory
+from trionet.broker.log._group_commit import GroupCommit, Round
+from trionet.broker.log.files._memory_directory import MemoryDirectory
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import KAFKA_STORAGE_ERROR
 

@@ -14,8 +14,8 @@ from support.cache import Unavailable
 from support.kafka_jars import class_path, java
 from support.kafka_tools import DUMP_LOG
 from trionet.broker.log import FolderDirectory, Log, LogConfig, Stop
-from trionet.protocol.records.records import encode_batch
-from trionet.protocol.records.types import NewRecord
+from trionet.protocol.records._records import encode_batch
+from trionet.protocol.records._types import NewRecord
 
 pytestmark = pytest.mark.interop
 #: The missing logger's greeting, and that the first record of a later segment does not follow -1:

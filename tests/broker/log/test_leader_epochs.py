@@ -11,7 +11,7 @@ import pytest
 
 from support.logs import batch, headers
 from trionet.broker.log import Directory, FolderDirectory, Log, LogConfig, Stop
-from trionet.broker.log.leader_epochs import (
+from trionet.broker.log.state._leader_epochs import (
     LEADER_EPOCH_FILE,
     EpochStart,
     LeaderEpochs,

@@ -16,7 +16,7 @@ from support.hostile_batches import changed
 from support.log_agreement import check_agreement
 from support.logs import batch, placed, stored
 from trionet.broker.log import Directory, Log, LogConfig, Stop
-from trionet.protocol.records.batch import read_header
+from trionet.protocol.records._batch import read_header
 
 NOW = 5_000
 COUNT_MAX = 2**31 - 1

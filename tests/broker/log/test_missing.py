@@ -21,8 +21,8 @@ from support.lost_records import (
     readable,
 )
 from trionet.broker.log import FolderDirectory, LogConfig, open_log_folder
-from trionet.broker.log.extents import EXTENT_FILE, encode_extents
-from trionet.broker.log.missing import MissingRecordsError
+from trionet.broker.log.files._extents import EXTENT_FILE, encode_extents
+from trionet.broker.log.recovery._missing_records import MissingRecordsError
 
 BATCHES, END = 9, 36
 

@@ -8,8 +8,8 @@ import pytest
 
 from support.page_cache import drop_from_cache, slow_disk
 from trionet.broker.log import FolderDirectory, LogFile, MemoryDirectory
-from trionet.broker.log import page_cache as module
-from trionet.broker.log.page_cache import (
+from trionet.broker.log.files import _page_cache as module
+from trionet.broker.log.files._page_cache import (
     PROBE_BYTES,
     is_page_cached,
     is_range_cached,

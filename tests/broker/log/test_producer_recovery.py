@@ -4,8 +4,8 @@ import pytest
 
 from support.logs import batch
 from trionet.broker.log import Directory, Log, LogConfig, Stop
-from trionet.broker.log.producer_recovery import snapshot_offsets
-from trionet.broker.log.producer_snapshot import decode_snapshot, encode_snapshot
+from trionet.broker.log.state._producer_recovery import snapshot_offsets
+from trionet.broker.log.state._producer_snapshot import decode_snapshot, encode_snapshot
 from trionet.errors import ApiError
 
 NOW = 5_000

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.broker.log.producer_snapshot import decode_snapshot, encode_snapshot
-from trionet.broker.log.producer_state import BATCHES_KEPT, ProducerEntry, StoredBatch
+from trionet.broker.log.state._producer_snapshot import decode_snapshot, encode_snapshot
+from trionet.broker.log.state._producer_state import BATCHES_KEPT, ProducerEntry, StoredBatch
 from trionet.errors import WireFormatError
-from trionet.protocol.records.crc32c import crc32c
+from trionet.protocol.records._crc32c import crc32c
 
 INT64 = st.integers(0, 2**63 - 1)
 INT32 = st.integers(0, 2**31 - 1)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from support.logs import batch
-from trionet.broker.log.producer_state import (
+from trionet.broker.log.state._producer_state import (
     BATCHES_KEPT,
     ProducerEntry,
     StoredBatch,
@@ -18,8 +18,8 @@ from trionet.broker.log.producer_state import (
 )
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
-from trionet.protocol.records.batch import BatchHeader, read_header
-from trionet.protocol.records.records import encode_batch
+from trionet.protocol.records._batch import BatchHeader, read_header
+from trionet.protocol.records._records import encode_batch
 
 SEQUENCE_MAX = 2**31 - 1
 

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from support.logs import batch, bytes_of, placed
 from support.page_cache import drop_from_cache, slow_disk
 from trionet.broker.log import Directory, FolderDirectory, Log, LogConfig, MemoryDirectory
-from trionet.broker.log.segments import OLD_SEGMENTS_LOADED_MAX
+from trionet.broker.log.segments._segments import OLD_SEGMENTS_LOADED_MAX
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import CORRUPT_MESSAGE, OFFSET_OUT_OF_RANGE
-from trionet.protocol.records.batch import iter_batches
+from trionet.protocol.records._batch import iter_batches
 
 NOW = 5_000
 ONE = batch()

@@ -11,15 +11,15 @@ import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
 from support.logs import batch
-from trionet._util.off_loop import OFF_LOOP_BYTES
+from trionet._util._off_loop import OFF_LOOP_BYTES
 from trionet.broker.log import Log, LogConfig, MemoryDirectory
-from trionet.broker.log.recompression import must_recompress, recompress
+from trionet.broker.log._recompression import must_recompress, recompress
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import CORRUPT_MESSAGE, INVALID_RECORD, MESSAGE_TOO_LARGE
-from trionet.protocol.records.batch import CRC_START, HEADER_SIZE, check_crc, read_header
-from trionet.protocol.records.compression import NAMES, NONE, ZSTD, compress, decompress
-from trionet.protocol.records.crc32c import crc32c
-from trionet.protocol.records.records import decode_batch, encode_batch
+from trionet.protocol.records._batch import CRC_START, HEADER_SIZE, check_crc, read_header
+from trionet.protocol.records._crc32c import crc32c
+from trionet.protocol.records._records import decode_batch, encode_batch
+from trionet.protocol.records.compression._codecs import NAMES, NONE, ZSTD, compress, decompress
 
 T = TypeVar("T")
 

@@ -19,7 +19,7 @@ from trionet.broker.log import (
     Stop,
 )
 from trionet.errors import ApiError
-from trionet.protocol.records.batch import iter_batches
+from trionet.protocol.records._batch import iter_batches
 
 NOW = 5_000
 ONE = batch()

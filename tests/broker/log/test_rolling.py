@@ -11,8 +11,8 @@ from support.logs import batch, headers, placed, stored
 from trionet.broker.log import Directory, Log, LogConfig, Stop
 from trionet.errors import ApiError
 from trionet.protocol.error_codes import RECORD_LIST_TOO_LARGE
-from trionet.protocol.records.batch import PREFIX_SIZE
-from trionet.protocol.records.compression import ZSTD
+from trionet.protocol.records._batch import PREFIX_SIZE
+from trionet.protocol.records.compression._codecs import ZSTD
 
 NOW = 5_000
 ONE = batch()

@@ -6,10 +6,10 @@ from hypothesis import strategies as st
 
 from support.logs import batch, timed_batch
 from trionet.broker.log import Directory, Log, LogConfig, MemoryDirectory, OffsetAndTimestamp, Stop
-from trionet.protocol.records.batch import CRC_START, read_header
-from trionet.protocol.records.crc32c import crc32c
-from trionet.protocol.records.records import encode_batch
-from trionet.protocol.records.types import NewRecord
+from trionet.protocol.records._batch import CRC_START, read_header
+from trionet.protocol.records._crc32c import crc32c
+from trionet.protocol.records._records import encode_batch
+from trionet.protocol.records._types import NewRecord
 
 NOW = 5_000
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from support.hostile_batches import changed
 from support.logs import batch
 from trionet.broker.log import LogConfig
-from trionet.broker.log.validation import check_batches
+from trionet.broker.log._validation import check_batches
 from trionet.errors import ApiError, WireFormatError
 from trionet.protocol.error_codes import (
     CORRUPT_MESSAGE,
@@ -18,9 +18,9 @@ from trionet.protocol.error_codes import (
     UNSUPPORTED_FOR_MESSAGE_FORMAT,
     name_of,
 )
-from trionet.protocol.records.batch import BatchHeader, read_header
-from trionet.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
-from trionet.protocol.records.records import encode_batch
+from trionet.protocol.records._batch import BatchHeader, read_header
+from trionet.protocol.records._records import encode_batch
+from trionet.protocol.records.compression._codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
 
 NOW = 10_000_000
 GOOD = batch(3, timestamp=NOW)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.cli.benching.acknowledgements import Acknowledgements
-from trionet.cli.benching.tally import Tally
+from trionet.cli.bench._acknowledgements import Acknowledgements
+from trionet.cli.bench._tally import Tally
 
 
 def made() -> Acknowledgements:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import trio
 
-from trionet.cli.benching.echoing import Echo, Echoing
-from trionet.cli.benching.plan import Plan
-from trionet.cli.benching.result import Result
-from trionet.cli.benching.running import Run
+from trionet.cli.bench._echo_load import Echo, Echoing
+from trionet.cli.bench._plan import Plan
+from trionet.cli.bench._result import Result
+from trionet.cli.bench._run import Run
 from trionet.errors import DisconnectedError, TrionetError
-from trionet.net.endpoint import Endpoint
+from trionet.net.wire._endpoint import Endpoint
 from trionet.server import CloseConnection, Request, Response, SocketServer
-from trionet.server.handler_pool import Handler
+from trionet.server._handler_pool import Handler
 from trionet.testing import MemoryNetwork
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.cli.benching.pace import GROUP_SECONDS, Pace
+from trionet.cli.bench._pace import GROUP_SECONDS, Pace
 
 
 def test_few_records_are_due_one_by_one() -> None:

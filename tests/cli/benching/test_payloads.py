@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.cli.benching.payloads import Payloads, payloads_of, random_payloads
+from trionet.cli.bench._payloads import Payloads, payloads_of, random_payloads
 
 
 def test_values_come_in_turns_with_their_size() -> None:

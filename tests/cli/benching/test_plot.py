@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.cli.benching.plot import ROWS_MAX, Range, duration, plot, ranges
-from trionet.metrics.histogram import Histogram
+from trionet.cli.bench._plot import ROWS_MAX, Range, duration, plot, ranges
+from trionet.metrics._histogram import Histogram
 
 
 def of(*values: int) -> list[int]:

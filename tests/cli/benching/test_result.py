@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from trionet.cli.benching.result import Result, progress
-from trionet.cli.benching.tally import Tally, Window
+from trionet.cli.bench._result import Result, progress
+from trionet.cli.bench._tally import Tally, Window
 
 
 def result(*times_ms: float, failed: int = 0) -> Result:

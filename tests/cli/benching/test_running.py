@@ -8,8 +8,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trionet.cli.benching.plan import Plan
-from trionet.cli.benching.running import Run
+from trionet.cli.bench._plan import Plan
+from trionet.cli.bench._run import Run
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ import pytest
 
 from support.calls import produce_request
 from support.decoding import decoded, only, request
-from trionet.cli.decoding import allowance
+from trionet.cli.decode.messages import _allowance as allowance
 from trionet.errors import WireFormatError
 from trionet.protocol.api_keys import PRODUCE
-from trionet.protocol.records.batch import HEADER_SIZE
-from trionet.protocol.records.compression import GZIP, ZSTD
-from trionet.protocol.records.message_set import encode_message_set
-from trionet.protocol.records.records import decode_batch, encode_batch
-from trionet.protocol.records.types import Headers, NewRecord
+from trionet.protocol.records._batch import HEADER_SIZE
+from trionet.protocol.records._records import decode_batch, encode_batch
+from trionet.protocol.records._types import Headers, NewRecord
+from trionet.protocol.records.compression._codecs import GZIP, ZSTD
+from trionet.protocol.records.message_sets._message_set import encode_message_set
 
 SHOWN = 10
 

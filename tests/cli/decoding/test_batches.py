@@ -12,12 +12,12 @@ import pytest
 
 from support.calls import TIMESTAMP, batch, produce_request
 from support.decoding import decoded, framed, only, request
-from trionet.cli.decoding.entries import Selection, entries
-from trionet.cli.decoding.forms import Kind
-from trionet.cli.decoding.source import Source
+from trionet.cli.decode._entries import Selection, entries
+from trionet.cli.decode.input._forms import Kind
+from trionet.cli.decode.input._source import Source
 from trionet.protocol.api_keys import PRODUCE
-from trionet.protocol.records.compression import NAMES, compress
-from trionet.protocol.records.records import encode_batch
+from trionet.protocol.records._records import encode_batch
+from trionet.protocol.records.compression._codecs import NAMES, compress
 
 TIME = "2023-11-14T22:13:20.000Z"
 

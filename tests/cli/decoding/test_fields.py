@@ -10,7 +10,7 @@ from protocol.generator.apis import APIS
 from protocol.kio_values import codec_functions
 from protocol.samples import api_of
 from support.decoding import codec_of
-from trionet.cli.decoding.fields import Fields
+from trionet.cli.decode.messages._fields import Fields
 from trionet.protocol.api_keys import FETCH
 from trionet.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 

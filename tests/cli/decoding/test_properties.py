@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from support.calls import batch
 from support.decoding import decoded, framed
-from trionet.cli.decoding.conversation import Expected
-from trionet.cli.decoding.forms import Kind
-from trionet.cli.decoding.shown import cut
+from trionet.cli.decode._conversation import Expected
+from trionet.cli.decode.input._forms import Kind
+from trionet.cli.decode.output._bytes_shown import cut
 from trionet.protocol.messages.registry import APIS
 
 FRAMES = [

@@ -6,13 +6,13 @@ import pytest
 
 from support.calls import batch
 from support.decoding import framed, request, response
-from trionet.cli.decoding.forms import Kind
-from trionet.cli.decoding.recognition import recognise
+from trionet.cli.decode.input._forms import Kind
+from trionet.cli.decode.input._recognition import recognise
+from trionet.protocol._wire import Message
 from trionet.protocol.api_keys import API_VERSIONS, METADATA, PRODUCE
 from trionet.protocol.messages.api_versions import ApiVersionsRequest
 from trionet.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from trionet.protocol.messages.produce import ProduceRequest, ProduceResponse
-from trionet.protocol.wire import Message
 
 ASKED = request(MetadataRequest(topics=None), METADATA, 12)
 ANSWER = response(MetadataResponse(), METADATA, 12)

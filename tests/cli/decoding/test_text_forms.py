@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from trionet.cli.decoding.forms import BASE64, HEX
-from trionet.cli.decoding.hex_dumps import TextFormError
-from trionet.cli.decoding.text_forms import read_text
+from trionet.cli.decode.input._forms import BASE64, HEX
+from trionet.cli.decode.input._hex_dumps import TextFormError
+from trionet.cli.decode.input._text_forms import read_text
 
 DATA = bytes.fromhex("00000014 0012 0000 00000001 000a") + b"kafka-tool"
 HEX_DIGITS = DATA.hex()

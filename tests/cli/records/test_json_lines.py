@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.cli_records import Row, batch_of
-from trionet.cli.records.json_lines import JsonLines
-from trionet.cli.records.packing import Packing
-from trionet.cli.records.rendering import Showing
+from trionet.cli.records._json_lines import JsonLines
+from trionet.cli.records._packing import Packing
+from trionet.cli.records._rendering import Showing
 
 
 def documents(lines: JsonLines, *rows: Row, **batch: Any) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.cli.records.layout import Verb, delimiter, inside, layout
+from trionet.cli.records._layout import Verb, delimiter, inside, layout
 from trionet.errors import ConfigError
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.cli.records.lines import LineInput, Shape
-from trionet.cli.records.packing import Packing
-from trionet.cli.records.taken import Taken
+from trionet.cli.records._columns import Taken
+from trionet.cli.records._lines import LineInput, Shape
+from trionet.cli.records._packing import Packing
 
 
 def lines(key_delimiter: bytes | None = None, size_max: int = 100, **shape: object) -> LineInput:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.cli.records.packing import PackError, Packing, packings
+from trionet.cli.records._packing import PackError, Packing, packings
 from trionet.errors import ConfigError
 
 

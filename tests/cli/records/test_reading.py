@@ -6,9 +6,9 @@ import attrs
 import pytest
 
 from support.cli_records import batch_of
-from trionet.cli.records.reading import Bounds, Ends, outside, part, reset_of
-from trionet.cli.records.spans import From, Place, Span
-from trionet.client.topic_partition import TopicPartition
+from trionet.cli.consume._bounds import Bounds, Ends, outside, part, reset_of
+from trionet.cli.consume._ranges import From, Place, Span
+from trionet.client._topic_partition import TopicPartition
 from trionet.errors import ConfigError
 
 FIRST = TopicPartition("orders", 3)

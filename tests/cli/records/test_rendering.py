@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.cli_records import Row, batch_of
-from trionet.cli.records.layout import layout
-from trionet.cli.records.packing import PackError, Packing
-from trionet.cli.records.rendering import PLAIN, Rendering, Showing, safe
+from trionet.cli.records._layout import layout
+from trionet.cli.records._packing import PackError, Packing
+from trionet.cli.records._rendering import PLAIN, Rendering, Showing, safe
 from trionet.errors import ConfigError
 
 HEADERS = [("a", b"1"), ("b", None)]

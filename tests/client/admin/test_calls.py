@@ -16,8 +16,8 @@ from support.admin_answers import coordinated_by, leading, offset_of, one_by_one
 from support.admin_errors import code_of
 from support.scripted_node import Hangup, Reply, ScriptedNode, Seen
 from trionet import Admin, ApiError, CallTimedOutError, UnsupportedVersionError
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import AdminSettings, OffsetSpec
-from trionet.client.topic_partition import TopicPartition
 from trionet.protocol import error_codes
 from trionet.protocol.api_keys import FIND_COORDINATOR, OFFSET_FETCH
 from trionet.protocol.messages.create_topics import CreatableTopicResult, CreateTopicsResponse

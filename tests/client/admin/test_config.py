@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.client.admin.config import admin_settings
-from trionet.client.admin.settings import AdminSettings
-from trionet.client.backoff import ExponentialBackoff
+from trionet.client._backoff import ExponentialBackoff
+from trionet.client.admin._config import admin_settings
+from trionet.client.admin.calls._settings import AdminSettings
 from trionet.errors import ConfigError
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import trionet
 from trionet import Admin, Broker, TrionetError
-from trionet.client.admin.given import items, mapping
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.admin.calls._argument_checks import items, mapping
 
 T0 = TopicPartition("t", 0)
 WRONG = [5, "text", [5], {5: 5}, {T0: "x"}, object()]

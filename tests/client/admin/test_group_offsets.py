@@ -4,8 +4,8 @@ import pytest
 
 from support.admin_errors import code_of
 from trionet import Admin, ApiError
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import CommittedOffset, NewTopic
-from trionet.client.topic_partition import TopicPartition
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 

@@ -6,8 +6,8 @@ import trionet
 from support.admin_errors import code_of
 from support.admin_groups import be_in_group
 from trionet import Admin, Broker
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import AclOperation, GroupListing
-from trionet.client.topic_partition import TopicPartition
 
 A0 = TopicPartition("a", 0)
 

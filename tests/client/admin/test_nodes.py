@@ -7,8 +7,8 @@ from trio.testing import MockClock
 
 from support.network_clients import SETTINGS
 from support.scripted_node import ScriptedNode
-from trionet.client.admin.nodes import Nodes
-from trionet.client.opening import keep_polling, open_kafka_client
+from trionet.client.admin.calls._nodes import Nodes
+from trionet.client.network._opening import keep_polling, open_kafka_client
 from trionet.protocol.messages.create_topics import (
     CreatableTopic,
     CreateTopicsRequest,

@@ -10,9 +10,9 @@ from support.admin_answers import leading, offset_of
 from support.admin_errors import code_of
 from support.scripted_node import ScriptedNode
 from trionet import Admin, Broker, UnsupportedVersionError
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import ListedOffset, NewTopic, OffsetSpec
-from trionet.client.admin.partitions import HIGH_WATERMARK
-from trionet.client.topic_partition import TopicPartition
+from trionet.client.admin.topics._partitions import HIGH_WATERMARK
 from trionet.protocol.api_keys import LIST_OFFSETS
 from trionet.testing import MemoryNetwork
 

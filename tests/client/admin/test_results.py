@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
+from trionet.client._api_errors import api_error
 from trionet.client.admin import Results
-from trionet.client.api_errors import api_error
 from trionet.errors import ApiError
 from trionet.protocol import error_codes
 

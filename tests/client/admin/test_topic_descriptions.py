@@ -5,7 +5,8 @@ import pytest
 import trionet
 from support.admin_errors import code_of
 from trionet import Admin
-from trionet.client.admin import AclOperation, NewTopic, topic_descriptions
+from trionet.client.admin import AclOperation, NewTopic
+from trionet.client.admin.topics import _topic_descriptions as topic_descriptions
 
 
 async def test_topics_are_described_by_name_and_by_id(admin: Admin) -> None:

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from trionet.client.config.client_config import ClientConfig, read_config
-from trionet.client.config.keys import CONSUMER_KEYS, PRODUCER_KEYS
+from trionet.client.config._client_config import ClientConfig, read_config
+from trionet.client.config._keys import CONSUMER_KEYS, PRODUCER_KEYS
 from trionet.errors import ConfigError
-from trionet.protocol.config_types import Password
+from trionet.protocol._config_types import Password
 
 
 def read(config: Mapping[str, object] | None = None, **keywords: object) -> ClientConfig:

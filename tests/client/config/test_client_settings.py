@@ -6,12 +6,12 @@ import math
 
 import pytest
 
-from trionet.client.backoff import ExponentialBackoff
-from trionet.client.config.client_config import ClientConfig, read_config
-from trionet.client.config.client_settings import client_settings
-from trionet.client.config.keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
-from trionet.client.opening import ClientSettings
-from trionet.client.telemetry import TelemetrySettings
+from trionet.client._backoff import ExponentialBackoff
+from trionet.client.config._client_config import ClientConfig, read_config
+from trionet.client.config._client_settings import client_settings
+from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS
+from trionet.client.metrics._telemetry import TelemetrySettings
+from trionet.client.network._opening import ClientSettings
 
 
 def config(**keywords: object) -> ClientConfig:

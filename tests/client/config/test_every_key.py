@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from trionet.client.admin.config import admin_settings
-from trionet.client.config.keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
-from trionet.client.consumer.config import consumer_settings
-from trionet.client.producer.config import producer_settings
-from trionet.protocol.config_types import BOOLEAN, LIST, Row
+from trionet.client.admin._config import admin_settings
+from trionet.client.config._keys import ADMIN_KEYS, CONSUMER_KEYS, PRODUCER_KEYS, ClientKeys
+from trionet.client.consumer._config import consumer_settings
+from trionet.client.producer._config import producer_settings
+from trionet.protocol._config_types import BOOLEAN, LIST, Row
 
 Read = Callable[[Mapping[str, object] | None, Mapping[str, object]], object]
 

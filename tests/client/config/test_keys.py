@@ -8,20 +8,20 @@ import pytest
 
 from support.cache import Unavailable
 from support.kafka_tools import kafka_tool
-from trionet.client.config import keywords
-from trionet.client.config.common_keys import COMMON, OURS
-from trionet.client.config.elsewhere import KAFKAS_NAME
-from trionet.client.config.keys import (
+from trionet.client.config import _keywords as keywords
+from trionet.client.config._common_keys import COMMON, OURS
+from trionet.client.config._keys import (
     ADMIN_KEYS,
     CLIENTS,
     CONSUMER_KEYS,
     PRODUCER_KEYS,
     ClientKeys,
 )
-from trionet.client.config.producer_keys import PRODUCER
-from trionet.client.config.security_keys import OF_LIBRDKAFKA, SECURITY
+from trionet.client.config._librdkafka_names import KAFKAS_NAME
+from trionet.client.config._producer_keys import PRODUCER
+from trionet.client.config._security_keys import OF_LIBRDKAFKA, SECURITY
 from trionet.errors import ConfigError
-from trionet.protocol.config_types import Row, parse_value, value_text
+from trionet.protocol._config_types import Row, parse_value, value_text
 
 KINDS = ("BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE", "LIST", "CLASS", "PASSWORD")
 ROWS = {row[0]: row for keys in CLIENTS for row in keys.applied.values()}

@@ -7,19 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from trionet.client.config.client_config import read_config
-from trionet.client.config.keys import ADMIN_KEYS
-from trionet.client.config.security_settings import security_settings
-from trionet.client.security.settings import (
+from trionet.client.config._client_config import read_config
+from trionet.client.config._keys import ADMIN_KEYS
+from trionet.client.config._security_settings import security_settings
+from trionet.client.security._settings import (
     RefreshSettings,
     SaslClientSettings,
     SecuritySettings,
     TokenProvider,
 )
-from trionet.client.security.token_settings import TokenEndpoint
+from trionet.client.security._token_settings import TokenEndpoint
 from trionet.errors import ConfigError
-from trionet.net.endpoint import SecurityProtocol
-from trionet.net.tls_client_context import ClientTlsSettings
+from trionet.net.tls._tls_client_context import ClientTlsSettings
+from trionet.net.wire._endpoint import SecurityProtocol
 
 PACKAGE = "org.apache.kafka.common.security"
 

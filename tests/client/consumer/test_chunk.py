@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.client.consumer.chunk import Chunk
-from trionet.client.consumer.partition_state import FetchPosition
-from trionet.client.topic_partition import TopicPartition
-from trionet.protocol.records.types import Columns
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer.records._chunk import Chunk
+from trionet.client.consumer.state._partition_state import FetchPosition
+from trionet.protocol.records._types import Columns
 
 START, END = FetchPosition(3, 0), FetchPosition(20, 1)
 OFFSETS = [5, 6, 9, 10, 15]

@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.calls import batch
-from trionet.client.consumer.completed_fetch import DECODED_RECORDS_MAX, CompletedFetch
-from trionet.client.consumer.partition_state import FetchPosition, PartitionState
-from trionet.client.consumer.settings import FetchSettings
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer._settings import FetchSettings
+from trionet.client.consumer.fetch._completed_fetch import DECODED_RECORDS_MAX, CompletedFetch
+from trionet.client.consumer.state._partition_state import FetchPosition, PartitionState
 from trionet.errors import CorruptRecordError
 from trionet.protocol.messages.fetch import AbortedTransaction
-from trionet.protocol.records.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
-from trionet.protocol.records.control import EndTransactionMarker, encode_marker
-from trionet.protocol.records.message_set import encode_message_set
+from trionet.protocol.records._control import EndTransactionMarker, encode_marker
+from trionet.protocol.records.compression._codecs import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from trionet.protocol.records.message_sets._message_set import encode_message_set
 
 NAME = TopicPartition("t", 0)
 COMMITTED = FetchSettings(is_read_committed=True)

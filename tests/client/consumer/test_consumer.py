@@ -13,14 +13,14 @@ import trio.testing
 from support.calls import append, batch, create_topic, produce
 from support.client import Client, connect
 from trionet import Broker, open_broker
-from trionet.client.consumer.consumer import Consumer
-from trionet.client.consumer.opening import open_consumer
-from trionet.client.consumer.record import ConsumerRecord
-from trionet.client.consumer.reset_strategy import EARLIEST, NONE, ResetStrategy
-from trionet.client.consumer.settings import ConsumerSettings, FetchSettings
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer._consumer import Consumer
+from trionet.client.consumer._open_consumer import open_consumer
+from trionet.client.consumer._settings import ConsumerSettings, FetchSettings
+from trionet.client.consumer.records._record import ConsumerRecord
+from trionet.client.consumer.state._reset_strategy import EARLIEST, NONE, ResetStrategy
 from trionet.errors import CallTimedOutError, NoOffsetForPartitionError, OffsetOutOfRangeError
-from trionet.net.network import SYSTEM
+from trionet.net._network import SYSTEM
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 # A node that waits for records answers nothing else meanwhile.

@@ -13,14 +13,14 @@ from trio.testing import MockClock
 
 from support.coordinator_members import make_topic
 from trionet import Broker, open_broker
-from trionet.client.consumer.consumer import Consumer
-from trionet.client.consumer.coordinator.settings import GroupSettings
-from trionet.client.consumer.opening import open_consumer
-from trionet.client.consumer.reset_strategy import EARLIEST
-from trionet.client.consumer.settings import ConsumerSettings, FetchSettings
-from trionet.client.producer.opening import open_producer
-from trionet.client.producer.producer import Producer
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer._consumer import Consumer
+from trionet.client.consumer._open_consumer import open_consumer
+from trionet.client.consumer._settings import ConsumerSettings, FetchSettings
+from trionet.client.consumer.coordinator._group_settings import GroupSettings
+from trionet.client.consumer.state._reset_strategy import EARLIEST
+from trionet.client.producer._open_producer import open_producer
+from trionet.client.producer._producer import Producer
 from trionet.testing import MemoryNetwork, control
 
 T0 = TopicPartition("t", 0)

@@ -2,16 +2,16 @@ from __future__ import annotations
 
 import pytest
 
-from trionet.client.consumer.fetch_session import FetchSession, WantedPartition
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer.fetch._fetch_session import FetchSession, WantedPartition
 from trionet.protocol import error_codes
+from trionet.protocol._wire import NO_UUID
 from trionet.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
     FetchResponse,
     PartitionData,
 )
-from trionet.protocol.wire import NO_UUID
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 IDS = {"a": b"a" * 16, "b": b"b" * 16}

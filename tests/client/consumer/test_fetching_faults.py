@@ -14,11 +14,11 @@ from support.coordinator_members import make_topic
 from support.scripted_logs import Logs
 from support.scripted_node import Hangup
 from trionet import open_broker
-from trionet.client.consumer.consumer import Consumer
-from trionet.client.consumer.opening import open_consumer
-from trionet.client.consumer.reset_strategy import EARLIEST, NONE, ResetStrategy
-from trionet.client.consumer.settings import ConsumerSettings, FetchSettings
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer._consumer import Consumer
+from trionet.client.consumer._open_consumer import open_consumer
+from trionet.client.consumer._settings import ConsumerSettings, FetchSettings
+from trionet.client.consumer.state._reset_strategy import EARLIEST, NONE, ResetStrategy
 from trionet.errors import ApiError, LogTruncationError
 from trionet.protocol import error_codes
 from trionet.protocol.messages.fetch import PartitionData

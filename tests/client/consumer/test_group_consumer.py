@@ -13,14 +13,14 @@ import trio
 from support.calls import append, create_topic
 from support.client import Client, connect
 from trionet import Broker, open_broker
+from trionet.client._offset_and_metadata import OffsetAndMetadata
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer._consumer import Consumer
+from trionet.client.consumer._open_consumer import open_consumer
+from trionet.client.consumer._settings import ConsumerSettings, FetchSettings
 from trionet.client.consumer.assignors import CooperativeStickyAssignor
-from trionet.client.consumer.consumer import Consumer
-from trionet.client.consumer.coordinator.settings import GroupSettings
-from trionet.client.consumer.opening import open_consumer
-from trionet.client.consumer.reset_strategy import EARLIEST
-from trionet.client.consumer.settings import ConsumerSettings, FetchSettings
-from trionet.client.offset_and_metadata import OffsetAndMetadata
-from trionet.client.topic_partition import TopicPartition
+from trionet.client.consumer.coordinator._group_settings import GroupSettings
+from trionet.client.consumer.state._reset_strategy import EARLIEST
 from trionet.testing import control
 
 T0 = TopicPartition("t", 0)

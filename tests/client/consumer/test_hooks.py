@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import pytest
 
 import trionet
-from trionet.client.offset_and_metadata import OffsetAndMetadata
+from trionet.client._offset_and_metadata import OffsetAndMetadata
 
 VALUES = [str(number).encode() for number in range(100)]
 WHERE = trionet.TopicPartition("orders", 0)

@@ -13,24 +13,24 @@ import trio.testing
 from support.calls import batch
 from support.coordinator_members import make_topic
 from trionet import Broker, open_broker
-from trionet._util.off_loop import computing_threads
-from trionet.client.consumer.completed_fetch import CompletedFetch
-from trionet.client.consumer.consumer import Consumer
-from trionet.client.consumer.inflation import (
+from trionet._util._off_loop import computing_threads
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer._consumer import Consumer
+from trionet.client.consumer._open_consumer import open_consumer
+from trionet.client.consumer._settings import ConsumerSettings, FetchSettings
+from trionet.client.consumer.fetch._completed_fetch import CompletedFetch
+from trionet.client.consumer.fetch._decompression import (
     INFLATED_BYTES_MAX,
     PACKED_BYTES_MAX,
     Inflation,
     opened_at_once,
 )
-from trionet.client.consumer.opening import open_consumer
-from trionet.client.consumer.partition_state import FetchPosition, PartitionState
-from trionet.client.consumer.reset_strategy import EARLIEST
-from trionet.client.consumer.settings import ConsumerSettings, FetchSettings
-from trionet.client.producer.opening import open_producer
-from trionet.client.topic_partition import TopicPartition
+from trionet.client.consumer.state._partition_state import FetchPosition, PartitionState
+from trionet.client.consumer.state._reset_strategy import EARLIEST
+from trionet.client.producer._open_producer import open_producer
 from trionet.errors import CorruptRecordError
-from trionet.protocol.records.batch import HEADER_SIZE, read_header
-from trionet.protocol.records.compression import GZIP, NONE, ZSTD
+from trionet.protocol.records._batch import HEADER_SIZE, read_header
+from trionet.protocol.records.compression._codecs import GZIP, NONE, ZSTD
 
 T0 = TopicPartition("t", 0)
 NOISE = random.Random(1).randbytes(PACKED_BYTES_MAX)

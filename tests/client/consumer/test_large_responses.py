@@ -13,11 +13,11 @@ from trio.testing import MockClock
 from support.coordinator_members import make_topic
 from support.scripted_logs import Logs
 from trionet import Broker, open_broker
-from trionet.client.consumer.consumer import Consumer
-from trionet.client.consumer.opening import open_consumer
-from trionet.client.offset_and_metadata import OffsetAndMetadata
-from trionet.client.producer.opening import open_producer
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._offset_and_metadata import OffsetAndMetadata
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer._consumer import Consumer
+from trionet.client.consumer._open_consumer import open_consumer
+from trionet.client.producer._open_producer import open_producer
 from trionet.errors import FetchTooLargeError, ResponseTooLargeError
 from trionet.testing import MemoryNetwork
 

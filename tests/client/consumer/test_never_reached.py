@@ -7,8 +7,8 @@ import trio
 from trio.testing import MockClock
 
 from support.scripted_logs import Logs
-from trionet.client.consumer.opening import open_consumer
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer._open_consumer import open_consumer
 from trionet.errors import CallTimedOutError
 from trionet.testing import MemoryNetwork
 

@@ -5,11 +5,11 @@ import time
 import pytest
 import trio
 
-from trionet.client.consumer.chunk import Chunk
-from trionet.client.consumer.partition_state import FetchPosition
-from trionet.client.consumer.record_loop import RecordLoop
-from trionet.client.topic_partition import TopicPartition
-from trionet.protocol.records.types import Columns
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer.records._chunk import Chunk
+from trionet.client.consumer.records._record_loop import RecordLoop
+from trionet.client.consumer.state._partition_state import FetchPosition
+from trionet.protocol.records._types import Columns
 
 CHUNK = 40
 

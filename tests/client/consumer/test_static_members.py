@@ -11,9 +11,9 @@ from trio.testing import MockClock
 
 from support.coordinator_members import make_topic
 from trionet import Broker, open_broker
-from trionet.client.consumer.consumer import Consumer
-from trionet.client.consumer.opening import open_consumer
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer._consumer import Consumer
+from trionet.client.consumer._open_consumer import open_consumer
 from trionet.testing import MemoryNetwork
 
 SESSION_SECONDS = 45  # session.timeout.ms by default

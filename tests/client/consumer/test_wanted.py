@@ -10,22 +10,22 @@ from trio.testing import MockClock
 
 from support.coordinator_members import make_topic
 from trionet import open_broker
-from trionet.client.admin.opening import open_admin
-from trionet.client.consumer.consumer import Consumer
-from trionet.client.consumer.coordinator.settings import GroupSettings
-from trionet.client.consumer.opening import open_consumer
-from trionet.client.consumer.reset_strategy import EARLIEST
-from trionet.client.consumer.settings import ConsumerSettings
-from trionet.client.consumer.wanted import (
+from trionet.client._offset_and_metadata import OffsetAndMetadata
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.admin._opening import open_admin
+from trionet.client.consumer._argument_checks import (
     offsets_to_commit,
     topic_names,
     topic_partitions,
     wanted_epoch,
     wanted_offset,
 )
-from trionet.client.offset_and_metadata import OffsetAndMetadata
-from trionet.client.producer.opening import open_producer
-from trionet.client.topic_partition import TopicPartition
+from trionet.client.consumer._consumer import Consumer
+from trionet.client.consumer._open_consumer import open_consumer
+from trionet.client.consumer._settings import ConsumerSettings
+from trionet.client.consumer.coordinator._group_settings import GroupSettings
+from trionet.client.consumer.state._reset_strategy import EARLIEST
+from trionet.client.producer._open_producer import open_producer
 from trionet.testing import MemoryNetwork
 
 T0 = TopicPartition("t", 0)

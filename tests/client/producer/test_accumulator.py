@@ -6,11 +6,11 @@ import pytest
 import trio
 
 from support.accumulators import T0, T1, TOPIC, accumulator, cluster, done, drained, values
-from trionet.client.producer.accumulator import RecordAccumulator
-from trionet.client.producer.delivery import Delivery
+from trionet.client.producer.batching._accumulator import RecordAccumulator
+from trionet.client.producer.delivery._delivery import Delivery
 from trionet.errors import LocalProtocolError, RecordTooLargeError, RecordWithdrawnError
-from trionet.protocol.records import compression
-from trionet.protocol.records.batch import Bytes
+from trionet.protocol.records._batch import Bytes
+from trionet.protocol.records.compression import _codecs as compression
 
 ONE = cluster(1)
 

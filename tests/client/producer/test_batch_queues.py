@@ -15,13 +15,13 @@ from support.accumulators import (
     drained,
     values,
 )
-from trionet.client.backoff import ExponentialBackoff
-from trionet.client.cluster import NO_LEADER
-from trionet.client.producer.accumulator import RecordAccumulator
-from trionet.client.producer.batch import SEQUENCE_MAX, ProducerBatch
-from trionet.client.producer.delivery import Delivery
-from trionet.client.producer.idempotence import Idempotence
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._backoff import ExponentialBackoff
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.metadata._cluster import NO_LEADER
+from trionet.client.producer.batching._accumulator import RecordAccumulator
+from trionet.client.producer.batching._batch import SEQUENCE_MAX, ProducerBatch
+from trionet.client.producer.delivery._delivery import Delivery
+from trionet.client.producer.transactions._transaction_manager import Idempotence
 from trionet.protocol import error_codes
 
 ONE = cluster(1)

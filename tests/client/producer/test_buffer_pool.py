@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.client.producer.buffer_pool import BufferPool
+from trionet.client.producer.batching._buffer_pool import BufferPool
 from trionet.errors import ConfigError
 
 

@@ -19,16 +19,16 @@ from trionet import (
     UndeliveredError,
     open_producer,
 )
-from trionet.client.backoff import ExponentialBackoff
-from trionet.client.producer.delivery import Delivery
-from trionet.client.producer.producer import Producer
-from trionet.client.producer.settings import ProducerSettings
+from trionet.client._backoff import ExponentialBackoff
+from trionet.client.producer._producer import Producer
+from trionet.client.producer._settings import ProducerSettings
+from trionet.client.producer.delivery._delivery import Delivery
 from trionet.errors import UnsupportedVersionError
-from trionet.net.readiness import EVENTS_MAX, ReadinessKind
+from trionet.net.wire._readiness import EVENTS_MAX, ReadinessKind
 from trionet.protocol import api_keys, error_codes
 from trionet.protocol.messages.init_producer_id import InitProducerIdResponse
 from trionet.testing import MemoryNetwork
-from trionet.testing.memory_readiness import MemoryReadiness
+from trionet.testing.memory._readiness import MemoryReadiness
 
 LINGERING = ProducerSettings(linger_seconds=3600.0)
 ONE_IN_FLIGHT = attrs.evolve(AT_ONCE, client=with_requests(in_flight_max=1))

@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.accumulators import T1, TOPIC, accumulator, cluster, done, drained, values
-from trionet.client.cluster import Cluster
-from trionet.client.producer.accumulator import RecordAccumulator
-from trionet.client.producer.columns import RecordColumns
-from trionet.client.producer.deliveries import Deliveries
-from trionet.client.producer.partitioner import partition_of
+from trionet.client.metadata._cluster import Cluster
+from trionet.client.producer.batching._accumulator import RecordAccumulator
+from trionet.client.producer.batching._partitioner import partition_of
+from trionet.client.producer.batching._record_columns import RecordColumns
+from trionet.client.producer.delivery._deliveries import Deliveries
 from trionet.errors import RecordTooLargeError
-from trionet.protocol.records.records import decode_batch
+from trionet.protocol.records._records import decode_batch
 
 ONE = cluster(1)
 THREE = cluster(1, 1, 1)

@@ -12,7 +12,7 @@ from support.scripted_leaders import AT_ONCE, Leaders, refusal, say_nothing
 from support.scripted_node import encoded
 from trionet import DeliveryTimeoutError, open_producer
 from trionet.client.producer import Acknowledgement
-from trionet.client.producer.settings import ProducerSettings
+from trionet.client.producer._settings import ProducerSettings
 from trionet.protocol import error_codes
 from trionet.protocol.messages.produce import (
     PartitionProduceResponse,

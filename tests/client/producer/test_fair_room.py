@@ -10,7 +10,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from support.network_clients import with_requests
 from support.scripted_leaders import AT_ONCE, Leaders, refusal, say_nothing
 from trionet import MetadataTimeoutError, open_producer
-from trionet.client.producer.producer import Producer
+from trionet.client.producer._producer import Producer
 from trionet.protocol import error_codes
 from trionet.testing import MemoryNetwork
 

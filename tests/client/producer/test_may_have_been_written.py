@@ -19,7 +19,7 @@ from trionet import (
     TrionetError,
     open_producer,
 )
-from trionet.client.producer.settings import ProducerSettings
+from trionet.client.producer._settings import ProducerSettings
 from trionet.protocol import error_codes
 from trionet.protocol.messages.produce import BatchIndexAndErrorMessage
 from trionet.testing import MemoryNetwork

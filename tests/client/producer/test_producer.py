@@ -13,7 +13,7 @@ from trionet import (
     open_broker,
     open_producer,
 )
-from trionet.client.producer.settings import ProducerSettings
+from trionet.client.producer._settings import ProducerSettings
 
 AT_ONCE = ProducerSettings(linger_seconds=0.0)
 

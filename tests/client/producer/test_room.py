@@ -7,8 +7,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from trionet.client.producer.buffer_pool import BufferPool
-from trionet.client.producer.room import Room
+from trionet.client.producer.batching._buffer_pool import BufferPool
+from trionet.client.producer.batching._buffer_pool_waiters import Room
 
 
 async def take(room: Room, pool: BufferPool, size: int) -> None:

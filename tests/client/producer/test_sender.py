@@ -13,7 +13,7 @@ from support.network_clients import with_requests
 from support.scripted_leaders import AT_ONCE, Leaders, hang_up, refusal, say_nothing
 from support.scripted_node import Seen
 from trionet import ApiError, DisconnectedError, open_producer
-from trionet.client.producer.settings import ProducerSettings
+from trionet.client.producer._settings import ProducerSettings
 from trionet.errors import RecordTooLargeError
 from trionet.protocol import error_codes
 from trionet.protocol.messages.produce import (

@@ -21,8 +21,8 @@ from support.scripted_leaders import (
 )
 from support.scripted_node import Hangup
 from trionet import ApiError, DeliveryTimeoutError, TrionetError, open_producer
-from trionet.client.producer.sequences import KNOWN_SECONDS
-from trionet.client.producer.settings import ProducerSettings
+from trionet.client.producer._settings import ProducerSettings
+from trionet.client.producer.transactions._sequences import KNOWN_SECONDS
 from trionet.protocol import error_codes
 from trionet.testing import MemoryNetwork
 

@@ -10,8 +10,8 @@ from trio.testing import MockClock
 
 from support.scripted_leaders import AT_ONCE, Leaders, say_nothing
 from trionet import DeliveryAbortedError, open_producer
-from trionet.client.producer.delivery import Delivery
-from trionet.client.producer.producer import Producer
+from trionet.client.producer._producer import Producer
+from trionet.client.producer.delivery._delivery import Delivery
 from trionet.testing import MemoryNetwork
 
 #: After so many sends in a row whoever sends makes the turns: each time it is a toss-up.

@@ -4,11 +4,11 @@ import random
 from collections import Counter
 
 from support.accumulators import TOPIC, accumulator, cluster, done, drained
-from trionet.client.cluster import Cluster
-from trionet.client.producer.accumulator import RecordAccumulator
-from trionet.client.producer.batch import ProducerBatch
-from trionet.client.producer.partition_queue import TopicQueues
-from trionet.client.producer.sticky import next_queue
+from trionet.client.metadata._cluster import Cluster
+from trionet.client.producer.batching._accumulator import RecordAccumulator
+from trionet.client.producer.batching._batch import ProducerBatch
+from trionet.client.producer.batching._partition_queue import TopicQueues
+from trionet.client.producer.batching._sticky_partitioner import next_queue
 
 FOUR = cluster(1, 1, 2, 2)
 

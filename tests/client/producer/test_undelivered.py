@@ -21,13 +21,13 @@ from trionet import (
     UndeliveredError,
     open_producer,
 )
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.producer import Acknowledgement
-from trionet.client.producer.deliveries import Deliveries
-from trionet.client.producer.delivery import Delivery
-from trionet.client.producer.outcome import BatchOutcome
-from trionet.client.producer.producer import Producer
-from trionet.client.producer.undelivered import KINDS_MAX, Undelivered
-from trionet.client.topic_partition import TopicPartition
+from trionet.client.producer._producer import Producer
+from trionet.client.producer.delivery._deliveries import Deliveries
+from trionet.client.producer.delivery._delivery import Delivery
+from trionet.client.producer.delivery._produce_request_result import BatchOutcome
+from trionet.client.producer.delivery._unseen_failures import KINDS_MAX, Undelivered
 from trionet.protocol import error_codes
 from trionet.testing import MemoryNetwork
 

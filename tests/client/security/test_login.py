@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from support.tokens import unsecured
-from trionet.client.opening import ClientSettings, open_network_client
-from trionet.client.security.login import RETRY_SECONDS, TokenLogin, expiry_of, refresh_at_ms
-from trionet.client.security.settings import (
+from trionet.client.network._opening import ClientSettings, open_network_client
+from trionet.client.security._login import RETRY_SECONDS, TokenLogin, expiry_of, refresh_at_ms
+from trionet.client.security._settings import (
     BearerToken,
     RefreshSettings,
     SaslClientSettings,
@@ -25,8 +25,8 @@ from trionet.client.security.settings import (
     TokenProvider,
 )
 from trionet.errors import ConfigError
-from trionet.net.endpoint import SecurityProtocol
-from trionet.net.network import SYSTEM, Network
+from trionet.net._network import SYSTEM, Network
+from trionet.net.wire._endpoint import SecurityProtocol
 from trionet.testing import MemoryNetwork
 
 RULES = RefreshSettings()

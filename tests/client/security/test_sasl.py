@@ -22,11 +22,11 @@ from support.secured_clients import (
     refusal,
 )
 from trionet import testing
-from trionet.client.network_client import NetworkClient
-from trionet.client.node import Node
-from trionet.client.security.settings import BearerToken, SaslClientSettings, SecuritySettings
+from trionet.client._node import Node
+from trionet.client.network._network_client import NetworkClient
+from trionet.client.security._settings import BearerToken, SaslClientSettings, SecuritySettings
 from trionet.errors import AuthenticationError, DisconnectedError
-from trionet.net.endpoint import SecurityProtocol
+from trionet.net.wire._endpoint import SecurityProtocol
 from trionet.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,

@@ -12,23 +12,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.sasl import NOW_MS, settings
-from trionet.broker.sasl_exchange import SaslExchange
-from trionet.client.exchange import CORRELATION_ID_MAX
-from trionet.client.security.sasl_exchange import RESERVED_IDS, SaslClientExchange
+from trionet.broker.security._sasl_exchange import SaslExchange
+from trionet.client.network._exchange import CORRELATION_ID_MAX
+from trionet.client.security._sasl_client_authenticator import RESERVED_IDS, SaslClientExchange
 from trionet.errors import AuthenticationError
-from trionet.net.authenticator import Gate, Progress, Step
-from trionet.net.close_reason import CloseReason
-from trionet.net.principal import USER, Principal
-from trionet.net.sasl.mechanism import SaslClient
-from trionet.net.sasl.plain import PlainClient
-from trionet.net.sasl.scram import ScramClient, ScramPassword
+from trionet.net._authenticator import Gate, Progress, Step
+from trionet.net._principal import USER, Principal
+from trionet.net.sasl._mechanism import SaslClient
+from trionet.net.sasl._plain import PlainClient
+from trionet.net.sasl._scram import ScramClient, ScramPassword
+from trionet.net.wire._close_reason import CloseReason
 from trionet.protocol import api_keys, error_codes
-from trionet.protocol.codec import lookup
-from trionet.protocol.header import decode_request_header, encode_response_header
+from trionet.protocol._codec import lookup
+from trionet.protocol._header import decode_request_header, encode_response_header
+from trionet.protocol._wire import Chunk, Message
 from trionet.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 from trionet.protocol.messages.sasl_authenticate import SaslAuthenticateResponse
 from trionet.protocol.messages.sasl_handshake import SaslHandshakeResponse
-from trionet.protocol.wire import Chunk, Message
 
 MODERN = {18: (0, 4), 17: (0, 1), 36: (0, 2)}
 BEFORE_KIP_152 = {18: (0, 0), 17: (0, 0)}

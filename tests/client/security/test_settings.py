@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from trionet.client.security.settings import SaslClientSettings, SecuritySettings
+from trionet.client.security._settings import SaslClientSettings, SecuritySettings
 from trionet.errors import ConfigError
-from trionet.net.endpoint import SecurityProtocol
+from trionet.net.wire._endpoint import SecurityProtocol
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ import trionet
 from support.secured_clients import is_served, over_tls, polled_client, refusal, tls_listener
 from support.tls import authority, certificate, server_context, write_pem
 from support.wire import LOOPBACK
-from trionet.client.opening import ClientSettings, open_network_client
-from trionet.client.security.settings import SecuritySettings
+from trionet.client.network._opening import ClientSettings, open_network_client
+from trionet.client.security._settings import SecuritySettings
 from trionet.errors import ConfigError, DisconnectedError
-from trionet.net.endpoint import SecurityProtocol
+from trionet.net.wire._endpoint import SecurityProtocol
 from trionet.testing import MemoryNetwork
 
 

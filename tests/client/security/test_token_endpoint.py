@@ -17,11 +17,11 @@ import trionet
 from support.tls import authority, server_context
 from support.tokens import unsecured
 from trionet import AuthenticationError, ConfigError, DisconnectedError
-from trionet.client.backoff import ExponentialBackoff
-from trionet.client.security.settings import BearerToken
-from trionet.client.security.token_endpoint import RESPONSE_BYTES_MAX, fetch_token
-from trionet.client.security.token_settings import TokenEndpoint
-from trionet.net.network import SYSTEM
+from trionet.client._backoff import ExponentialBackoff
+from trionet.client.security._settings import BearerToken
+from trionet.client.security._token_retriever import RESPONSE_BYTES_MAX, fetch_token
+from trionet.client.security._token_settings import TokenEndpoint
+from trionet.net._network import SYSTEM
 
 OAUTH = "org.apache.kafka.common.security.oauthbearer"
 AT_ONCE = ExponentialBackoff(0.001, 0.01)

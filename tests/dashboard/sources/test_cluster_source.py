@@ -12,12 +12,12 @@ from trio.testing import MockClock
 
 from support.watching import watching
 from trionet import open_admin, open_broker, open_consumer, open_producer
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import NewTopic
-from trionet.client.topic_partition import TopicPartition
-from trionet.dashboard.model import Model
-from trionet.dashboard.sources.cluster_source import ClusterSource
-from trionet.dashboard.sources.group_reader import GROUPS_PER_STEP
-from trionet.dashboard.sources.topic_lists import PARTITIONS_PER_RESPONSE
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.sources._cluster_source import ClusterSource
+from trionet.dashboard.sources._group_reader import GROUPS_PER_STEP
+from trionet.dashboard.sources._topic_lists import PARTITIONS_PER_RESPONSE
 from trionet.testing import MemoryNetwork, control
 
 

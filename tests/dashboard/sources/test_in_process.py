@@ -14,13 +14,13 @@ from support.calls import append, create_topic
 from support.client import connect
 from support.watching import watching
 from trionet import Broker, TrionetError, open_broker, open_consumer
-from trionet.broker.broker_metrics import BrokerMetrics
-from trionet.dashboard.model import Model
-from trionet.dashboard.readings import BrokerSnapshot
-from trionet.dashboard.sources.http_client import HttpClient
-from trionet.dashboard.sources.in_process import InProcessReader
-from trionet.dashboard.sources.metrics_source import MetricsListenerReader
-from trionet.dashboard.sources.network_source import LISTS, NetworkSource
+from trionet.broker.telemetry._broker_metrics import BrokerMetrics
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.model._snapshot import BrokerSnapshot
+from trionet.dashboard.sources._http_client import HttpClient
+from trionet.dashboard.sources._in_process import InProcessReader
+from trionet.dashboard.sources._metrics_source import MetricsListenerReader
+from trionet.dashboard.sources._network_source import LISTS, NetworkSource
 
 
 @asynccontextmanager

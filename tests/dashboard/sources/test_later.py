@@ -7,7 +7,7 @@ import trio.testing
 
 from support.watching import watching
 from trionet import open_broker
-from trionet.dashboard.sources.later import DeferredSource
+from trionet.dashboard.sources._deferred_source import DeferredSource
 
 ADDRESS = "127.0.0.1:1"
 
@@ -27,8 +27,8 @@ def task_names() -> set[str]:
 async def test_what_is_seldom_looked_at_is_made_when_it_is() -> None:
     """It says at once that it has started: nobody waits for what nobody looks at."""
     keywords: dict[str, object] = {"bootstrap_servers": ADDRESS}
-    later = DeferredSource("tail_source", "TailSource", keywords, ("tail",))
-    tail = "trionet.dashboard.sources.tail_source.TailSource.run"
+    later = DeferredSource("_tail_source", "TailSource", keywords, ("tail",))
+    tail = "trionet.dashboard.sources._tail_source.TailSource.run"
     async with watching(later) as watched:
         later.focus("topics")
         await trio.testing.wait_all_tasks_blocked()
@@ -41,7 +41,7 @@ async def test_what_is_seldom_looked_at_is_made_when_it_is() -> None:
 async def test_what_is_always_looked_at_starts_with_its_first_look() -> None:
     async with open_broker() as broker:
         servers = broker.bootstrap_servers
-        later = DeferredSource("cluster_source", "ClusterSource", {"bootstrap_servers": servers})
+        later = DeferredSource("_cluster_source", "ClusterSource", {"bootstrap_servers": servers})
         async with watching(later) as watched:
             model = watched.model
 

@@ -12,11 +12,11 @@ from support.client import connect
 from support.tls import certificate, client_context, write_pem
 from support.watching import watching
 from trionet import ConfigError, open_broker
-from trionet.dashboard.model import Model
-from trionet.dashboard.readings import LOOP_LAG, OPEN_FDS, from_json
-from trionet.dashboard.sources.http_client import HttpClient, HttpError
-from trionet.dashboard.sources.metrics_source import MetricsListenerReader, MetricsPagesError
-from trionet.dashboard.sources.network_source import NetworkSource
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.model._snapshot import LOOP_LAG, OPEN_FDS, from_json
+from trionet.dashboard.sources._http_client import HttpClient, HttpError
+from trionet.dashboard.sources._metrics_source import MetricsListenerReader, MetricsPagesError
+from trionet.dashboard.sources._network_source import NetworkSource
 
 TOKEN = "sixteen-characters-at-least"
 HERE = "http://127.0.0.1:0"

@@ -8,7 +8,7 @@ from support.client import connect
 from support.tls import certificate, client_context, write_pem
 from support.watching import watching
 from trionet import open_admin, open_broker
-from trionet.dashboard.sources.opening import (
+from trionet.dashboard.sources._open_source import (
     NO_METRICS,
     NO_PLAINTEXT_LISTENER,
     NO_TASKS,

@@ -6,7 +6,7 @@ import json
 
 from support.watching import watching
 from trionet import open_admin, open_broker, open_producer
-from trionet.dashboard.sources.pipeline_source import PipelineSource, results_topic
+from trionet.dashboard.sources._pipeline_source import PipelineSource, results_topic
 
 KEY = json.dumps({"kind": "windows", "window": "2026-11-22T11:45:00Z"}).encode()
 HOUR_MS = 3_600_000

@@ -7,7 +7,7 @@ import trio
 from support.watching import watching
 from trionet import open_admin, open_broker, open_producer
 from trionet.client.admin import NewTopic
-from trionet.dashboard.sources.tail_source import LAG_MAX, FIRST_RECORDS, TailSource
+from trionet.dashboard.sources._tail_source import FIRST_RECORDS, LAG_MAX, TailSource
 
 
 async def test_the_last_records_are_there_and_those_that_come_follow() -> None:

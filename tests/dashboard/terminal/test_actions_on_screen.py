@@ -25,8 +25,8 @@ from support.seen_dashboard import (
 from support.terminal import Terminal, needs_tmux, terminal
 from support.trionet_process import trionet_broker_process
 from trionet import Admin, open_admin, open_consumer, open_producer
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.admin import ConfigResource, ConfigResourceType, NewTopic
-from trionet.client.topic_partition import TopicPartition
 
 pytestmark = [needs_tmux, pytest.mark.slow, pytest.mark.terminal]
 
@@ -258,9 +258,7 @@ def test_groups_are_reset_and_deleted(rig: Rig) -> None:
     rig.wait_for_foot("allowed: start, end")
     rig.screen.press("Escape")
     rig.wait_for_foot("not done")
-    rig.do(
-        "R", "Reset away to 1 in nothing?", "1", "nothing", done="has no committed offsets"
-    )
+    rig.do("R", "Reset away to 1 in nothing?", "1", "nothing", done="has no committed offsets")
     rig.command("reset 2 orders", "Reset away to 2 in orders?", "reset group away")
     assert 2 == committed()
     rig.refuse("D", "Delete the group away and its offsets?")

@@ -27,7 +27,7 @@ from support.seen_dashboard import (
     status,
 )
 from support.terminal import Terminal, needs_tmux, terminal
-from trionet.dashboard.cells import ASCII, UNICODE, Glyphs
+from trionet.dashboard.drawing._cells import ASCII, UNICODE, Glyphs
 
 pytestmark = [needs_tmux, pytest.mark.slow, pytest.mark.terminal]
 

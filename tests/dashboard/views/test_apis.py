@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from support.dashboard_model import busy_model
 from support.shown import Shown
-from trionet.dashboard.cells import ASCII, UNICODE
-from trionet.dashboard.export import as_text
-from trionet.dashboard.frame import Frame
-from trionet.dashboard.view import Pen
-from trionet.dashboard.views.apis import heat_lines
+from trionet.dashboard.drawing._cells import ASCII, UNICODE
+from trionet.dashboard.drawing._export import as_text
+from trionet.dashboard.drawing._frame import Frame
+from trionet.dashboard.ui._view import Pen
+from trionet.dashboard.views._apis import heat_lines
 
 
 def heat(*spreads: dict[int, int] | None, width: int = 22) -> list[str]:

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from support.shown import Shown, wanted_by
-from trionet.dashboard.cells import ASCII, UNICODE, Glyphs
-from trionet.dashboard.model import Model
-from trionet.dashboard.rows import (
+from trionet.dashboard.drawing._cells import ASCII, UNICODE, Glyphs
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.model._rows import (
     BrokerRow,
     ClosedRow,
     CloseReasonRow,

@@ -6,9 +6,9 @@ import pytest
 
 from support.shown import Shown
 from trionet.client.consumer import ConsumerRecord
-from trionet.dashboard.effects import Act
-from trionet.dashboard.model import Model
-from trionet.dashboard.rows import PartitionRow, TopicRow
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.model._rows import PartitionRow, TopicRow
+from trionet.dashboard.ui._effects import Act
 
 
 def record(offset: int, value: bytes | None, key: bytes | None = None) -> ConsumerRecord:

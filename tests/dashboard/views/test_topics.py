@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from support.shown import Shown, wanted_by
-from trionet.dashboard.effects import Act
-from trionet.dashboard.history import History
-from trionet.dashboard.model import Model
-from trionet.dashboard.rows import PartitionRow, TopicRow
+from trionet.dashboard.model._history import History
+from trionet.dashboard.model._model import Model
+from trionet.dashboard.model._rows import PartitionRow, TopicRow
+from trionet.dashboard.ui._effects import Act
 
 
 @pytest.fixture

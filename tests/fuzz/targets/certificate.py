@@ -5,10 +5,10 @@ An input that begins with a zero is the DER of a certificate, another one that o
 
 from __future__ import annotations
 
-from trionet.net.certificate import alternative_names, distinguished_name
-from trionet.net.principal import PrincipalMapping
+from trionet.net._principal import PrincipalMapping
+from trionet.net.tls._certificate import alternative_names, distinguished_name
 
-WATCHED = ("trionet.net.certificate", "trionet.net.principal")
+WATCHED = ("trionet.net.tls._certificate", "trionet.net._principal")
 WORDS = (
     *(b"0\x00", b"0\x0b1\x09", b"\x06\x03U\x04\x03", b"\x0c\x01a", b"\x13\x01,", b"\x1e\x02\0a"),
     *(b"0\x80", b"\x1c\x04\0\0\0a", b"\xa0\x03\x02\x01\x02", b"\xa3\x04", b"\x06\x03U\x1d\x11"),

@@ -8,12 +8,12 @@ import socket
 from fuzz.script import Script
 from fuzz.streams import Decoded, expected, four_bytes, small, small_buffers
 from trionet.errors import InvalidReceiveError
-from trionet.net import channel as channel_module
-from trionet.net.channel import Channel
-from trionet.net.close_reason import CloseReason
-from trionet.net.transport import PlaintextTransport
+from trionet.net import _channel as channel_module
+from trionet.net._channel import Channel
+from trionet.net.wire._close_reason import CloseReason
+from trionet.net.wire._transport import PlaintextTransport
 
-WATCHED = ("trionet.net.channel", "trionet.net.framing")
+WATCHED = ("trionet.net._channel", "trionet.net.wire._framing")
 WORDS = (
     *(b"\0\0\0", b"\0\0\0\0", b"\0\0\0\1", b"\xff\xff\xff\xff"),
     *(b"\x7f\xff\xff\xff", b"\0\0\0\x1c"),

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 
 from fuzz.script import Script
-from trionet.cli.decoding.conversation import Expected
-from trionet.cli.decoding.documents import document
-from trionet.cli.decoding.entries import Selection, entries
-from trionet.cli.decoding.forms import Kind
-from trionet.cli.decoding.hex_dumps import TextFormError
-from trionet.cli.decoding.lines import entry_lines
-from trionet.cli.decoding.recognition import recognise
-from trionet.cli.decoding.source import source_of
-from trionet.cli.decoding.text_forms import read_text
-from trionet.protocol.codec import schema_versions
+from trionet.cli.decode._conversation import Expected
+from trionet.cli.decode._entries import Selection, entries
+from trionet.cli.decode.input._forms import Kind
+from trionet.cli.decode.input._hex_dumps import TextFormError
+from trionet.cli.decode.input._recognition import recognise
+from trionet.cli.decode.input._source import source_of
+from trionet.cli.decode.input._text_forms import read_text
+from trionet.cli.decode.output._documents import document
+from trionet.cli.decode.output._lines import entry_lines
+from trionet.protocol._codec import schema_versions
 from trionet.protocol.messages.registry import APIS
 
 WATCHED = ("trionet.cli.decoding",)

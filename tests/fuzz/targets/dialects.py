@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from fuzz.script import Script
 from fuzz.streams import decoded, expected, feed, room, small_buffers
-from trionet.net.head_decoder import HEAD_BYTES_MAX, HeadDecoder, ReadHead
-from trionet.server.dialect import Dialect
+from trionet.net.wire._head_decoder import HEAD_BYTES_MAX, HeadDecoder, ReadHead
+from trionet.server._dialect import Dialect
 
-WATCHED = ("trionet.net.framing", "trionet.net.head_decoder", "trionet.server.dialect")
+WATCHED = ("trionet.net.wire._framing", "trionet.net.wire._head_decoder", "trionet.server._dialect")
 WORDS = (
     *(b"\0", b"\0\1a", b"3:abc,", b"0:,", b"size 3\nabc\r\n", b"size "),
     *(b"\x80\x01", b"999999999:"),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from fuzz.script import Script
 from fuzz.streams import decoded, expected, feed, four_bytes, room, small_buffers
-from trionet.net.framing import SIZE_BYTES, FrameDecoder
+from trionet.net.wire._framing import SIZE_BYTES, FrameDecoder
 
-WATCHED = ("trionet.net.framing",)
+WATCHED = ("trionet.net.wire._framing",)
 WORDS = (
     *(b"\0\0\0", b"\0\0\0\0", b"\0\0\0\1", b"\xff\xff\xff\xff"),
     *(b"\x7f\xff\xff\xff", b"\0\0\0\x64"),

@@ -8,9 +8,15 @@ import attrs
 import h11
 
 from fuzz.script import Script
-from trionet.server.http_exchange import HttpAnswer, HttpExchange, HttpRequest, HttpRules, Refused
+from trionet.server.metrics._http_exchange import (
+    HttpAnswer,
+    HttpExchange,
+    HttpRequest,
+    HttpRules,
+    Refused,
+)
 
-WATCHED = ("trionet.server.http_exchange",)
+WATCHED = ("trionet.server.metrics._http_exchange",)
 WORDS = (
     *(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", b"HEAD ", b"POST ", b"CONNECT "),
     *(b"PRI * ", b"GET / HTTP/1.0\r\n\r\n", b"\r\n", b"Host: localhost\r\n"),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from trionet.errors import ConfigError
-from trionet.net.jaas import LoginModule, parse_jaas
+from trionet.net.sasl._jaas import LoginModule, parse_jaas
 
-WATCHED = ("trionet.net.jaas",)
+WATCHED = ("trionet.net.sasl._jaas",)
 WORDS = (
     *(b"M required;", b" required ", b"optional", b'user_alice="secret"', b"=", b";", b'"', b"'"),
     *(b"\\", b"//", b"/*", b"*/", b"\n", b"\\101", b"\\n", b"a=b", b"org.apache.kafka.X"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fuzz.script import SEPARATOR
 from trionet.errors import AuthenticationError
-from trionet.net.sasl.mechanism import CredentialsError
-from trionet.net.sasl.plain import PlainServer, verify_with
+from trionet.net.sasl._mechanism import CredentialsError
+from trionet.net.sasl._plain import PlainServer, verify_with
 
 WATCHED = ("trionet.net.sasl",)
 WORDS = (

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 
 from trionet.errors import AuthenticationError, ConfigError
-from trionet.net.principal import Identity, PrincipalMapping
+from trionet.net._principal import Identity, PrincipalMapping
 
-WATCHED = ("trionet.net.principal",)
+WATCHED = ("trionet.net._principal",)
 WORDS = (
     *(b"DEFAULT", b"RULE:", b"RULE:^CN=(.*?),.*$/$1/L", b"/U", b",", b"\\/", b"\\", b"$1", b"$0"),
     *(b"$9", b"(", b")", b"[", b"]", b"*", b"+?", b"{2}", b"{1,99999999999}", b"(?i)", b"(?P<a>"),

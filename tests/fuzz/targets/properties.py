@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from trionet.broker.properties import parse_properties
+from trionet.broker.config._properties import parse_properties
 from trionet.errors import ConfigError
 
-WATCHED = ("trionet.broker.properties",)
+WATCHED = ("trionet.broker.config._properties",)
 WORDS = (
     *(b"a=b\n", b"listeners", b":", b" ", b"\t", b"\f", b"\\", b"\\\n", b"\r\n", b"\r", b"#"),
     *(b"!", b"\\u0041", b"\\ud83d\\ude00", b"\\ud800", b"\\u", b"\\t", b"\\=", b"="),

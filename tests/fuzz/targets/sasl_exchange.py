@@ -14,26 +14,26 @@ from fuzz.scram_proof import ITERATIONS, SALT, ScramUser
 from fuzz.script import Script
 from support.sasl import answer_api_versions, api_versions, handshake
 from support.sasl import token as token_request
-from trionet.broker.sasl_exchange import SaslExchange, SaslSettings, _State
+from trionet.broker.security._sasl_exchange import SaslExchange, SaslSettings, _State
 from trionet.errors import AuthenticationError
-from trionet.net.authenticator import Gate, Progress, Step
-from trionet.net.principal import ANONYMOUS, USER, Principal
-from trionet.net.sasl.jwt_validation import KeySet, SignedTokens, TokenRules
-from trionet.net.sasl.oauthbearer import OAuthBearerServer
-from trionet.net.sasl.plain import PlainServer, verify_with
-from trionet.net.sasl.scram import ScramServer
+from trionet.net._authenticator import Gate, Progress, Step
+from trionet.net._principal import ANONYMOUS, USER, Principal
+from trionet.net.sasl._jwt_validation import KeySet, SignedTokens, TokenRules
+from trionet.net.sasl._oauthbearer import OAuthBearerServer
+from trionet.net.sasl._plain import PlainServer, verify_with
+from trionet.net.sasl._scram import ScramServer
 from trionet.protocol import api_keys
-from trionet.protocol.codec import lookup
-from trionet.protocol.header import decode_response_header
+from trionet.protocol._codec import lookup
+from trionet.protocol._header import decode_response_header
 
 WATCHED = (
-    "trionet.broker.sasl_exchange",
+    "trionet.broker.security._sasl_exchange",
     "trionet.net.sasl",
-    "trionet.protocol.header",
+    "trionet.protocol._header",
     "trionet.protocol.messages.api_versions",
     "trionet.protocol.messages.sasl_authenticate",
     "trionet.protocol.messages.sasl_handshake",
-    "trionet.protocol.wire",
+    "trionet.protocol._wire",
 )
 WORDS = (
     *(handshake("PLAIN"), handshake("SCRAM-SHA-256", 0), token_request(b"x"), api_versions()),

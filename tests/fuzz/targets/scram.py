@@ -11,8 +11,8 @@ import hashlib
 
 from fuzz.scram_proof import ITERATIONS, SALT, ScramUser, all_said, bare
 from fuzz.script import SEPARATOR
-from trionet.net.sasl.mechanism import CredentialsError
-from trionet.net.sasl.scram import HASHES, ScramServer
+from trionet.net.sasl._mechanism import CredentialsError
+from trionet.net.sasl._scram import HASHES, ScramServer
 
 WATCHED = ("trionet.net.sasl",)
 WORDS = (

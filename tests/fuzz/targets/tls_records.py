@@ -16,10 +16,10 @@ from functools import cache
 from fuzz.script import Script
 from support.tls import TlsClient, certificate, client_context, context_for
 from trionet.errors import AuthenticationError
-from trionet.net.readiness import READ
-from trionet.net.tls import TlsTransport
+from trionet.net.tls._tls_transport import TlsTransport
+from trionet.net.wire._readiness import READ
 
-WATCHED = ("trionet.net.tls",)
+WATCHED = ("trionet.net.tls._tls_transport",)
 WORDS = (
     *(b"\x16\x03\x01", b"\x16\x03\x03\0\1", b"\x17\x03\x03"),
     *(b"\x15\x03\x03\0\2\1\0", b"\x14\x03\x03\0\1\1"),

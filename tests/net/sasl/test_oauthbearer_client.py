@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from trionet.errors import AuthenticationError, ConfigError
-from trionet.net.sasl.oauthbearer import (
+from trionet.net.sasl._oauthbearer import (
     OAuthBearerClient,
     OAuthBearerServer,
     Token,

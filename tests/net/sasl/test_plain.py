@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import AuthenticationError
-from trionet.net.sasl.mechanism import (
+from trionet.net.sasl._mechanism import (
     MESSAGE_BYTES_MAX,
     USER_NAME_CHARACTERS_MAX,
     CredentialsError,
 )
-from trionet.net.sasl.plain import PlainServer, verify_with
+from trionet.net.sasl._plain import PlainServer, verify_with
 
 USERS = {"alice": "secret", "bøb": "pässword,= "}
 

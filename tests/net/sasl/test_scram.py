@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from scramp import ScramClient
 
 from trionet.errors import AuthenticationError
-from trionet.net.sasl.mechanism import (
+from trionet.net.sasl._mechanism import (
     MESSAGE_BYTES_MAX,
     USER_NAME_CHARACTERS_MAX,
     CredentialsError,
 )
-from trionet.net.sasl.scram import (
+from trionet.net.sasl._scram import (
     HASHES,
     ScramCredential,
     ScramServer,

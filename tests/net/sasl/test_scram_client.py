@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import AuthenticationError
-from trionet.net.sasl.mechanism import CredentialsError
-from trionet.net.sasl.scram import (
+from trionet.net.sasl._mechanism import CredentialsError
+from trionet.net.sasl._scram import (
     HASHES,
     ScramClient,
     ScramCredential,

@@ -171,7 +171,7 @@ def _type(each: Merged) -> str:
 
 def _records_type(side: str, nullable: bool) -> str:
     if side == "request":
-        assert nullable, "wire.py has no name for records of a request that are always there"
+        assert nullable, "_wire.py has no name for records of a request that are always there"
         return "Records"
     return "RecordsChunk" if nullable else "Chunk"
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from trionet.broker import served
+from trionet.broker.run import _served_apis as served
 from trionet.protocol import api_keys
 from trionet.protocol.messages.registry import APIS
 
@@ -171,8 +171,8 @@ def handler_source(key: int) -> Path:
     Not by the handler's ``__module__``: that of a compiled function is None.
     """
     if key == api_keys.API_VERSIONS:
-        return PACKAGE / "broker/advertised_apis.py"
-    return PACKAGE / f"broker/handlers/{APIS[key][0]}.py"
+        return PACKAGE / "broker/api/_api_versions.py"
+    return PACKAGE / f"broker/handlers/_{APIS[key][0]}.py"
 
 
 def _docstring(path: Path) -> str:

@@ -29,7 +29,7 @@ HEADER = '''\
 from __future__ import annotations
 '''
 
-WIRE = Path(__file__).parents[3] / "trionet" / "protocol" / "wire.py"
+WIRE = Path(__file__).parents[3] / "trionet" / "protocol" / "_wire.py"
 
 
 @dataclass
@@ -112,13 +112,13 @@ def _module(
             "from struct import Struct",
             "",
             *_import(f"trionet.protocol.messages.{api.module}", words & own),
-            *_import("trionet.protocol.wire", words & wire),
+            *_import("trionet.protocol._wire", words & wire),
             "",
             "TYPE_CHECKING = False",
             "if TYPE_CHECKING:",
             "    from collections.abc import Sized",
             "",
-            "    from trionet.protocol.wire import Codecs",
+            "    from trionet.protocol._wire import Codecs",
             "",
             *structs,
             "",

@@ -7,11 +7,19 @@ from collections.abc import Iterator
 import pytest
 
 from trionet.protocol.records import (
-    implementation,
-    pure_reader,
-    pure_writer,
-    typed_reader,
-    typed_writer,
+    _implementation as implementation,
+)
+from trionet.protocol.records import (
+    _pure_reader as pure_reader,
+)
+from trionet.protocol.records import (
+    _pure_writer as pure_writer,
+)
+from trionet.protocol.records import (
+    _typed_reader as typed_reader,
+)
+from trionet.protocol.records import (
+    _typed_writer as typed_writer,
 )
 
 #: The second is compiled where the package is.
@@ -20,7 +28,7 @@ BOTH = {"pure": (pure_reader, pure_writer), "typed": (typed_reader, typed_writer
 
 @pytest.fixture(scope="module", params=BOTH)
 def each_implementation(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Everything in :mod:`trionet.protocol.records.records` uses one, then the other."""
+    """Everything in :mod:`trionet.protocol.records._records` uses one, then the other."""
     with pytest.MonkeyPatch.context() as patch:
         reader, writer = BOTH[request.param]
         patch.setattr(implementation, "reader", reader)

@@ -10,15 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import WireFormatError
-from trionet.protocol.records import implementation, pure_reader, typed_reader
-from trionet.protocol.records.batch import BatchHeader
-from trionet.protocol.records.records import (
+from trionet.protocol.records import (
+    _implementation as implementation,
+)
+from trionet.protocol.records import (
+    _pure_reader as pure_reader,
+)
+from trionet.protocol.records import (
+    _typed_reader as typed_reader,
+)
+from trionet.protocol.records._batch import BatchHeader
+from trionet.protocol.records._records import (
     decode_batch,
     decode_columns,
     decode_values,
     encode_batch,
 )
-from trionet.protocol.records.types import NewRecord
+from trionet.protocol.records._types import NewRecord
 
 NOW = 1_700_000_000_000
 DECODERS = (decode_batch, decode_columns, decode_values)

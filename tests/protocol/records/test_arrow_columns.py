@@ -9,15 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import WireFormatError
-from trionet.protocol.records.batch import BatchHeader
-from trionet.protocol.records.compression import ZSTD
-from trionet.protocol.records.records import decode_batch, encode_batch
-from trionet.protocol.records.types import NewRecord
+from trionet.protocol.records._batch import BatchHeader
+from trionet.protocol.records._records import decode_batch, encode_batch
+from trionet.protocol.records._types import NewRecord
+from trionet.protocol.records.compression._codecs import ZSTD
 
 pytest.importorskip("pyarrow", reason="pyarrow is of the extra `spark`")
 pytest.importorskip("numpy", reason="numpy is of the extra `spark`")
 
-from trionet.protocol.records.arrow_columns import SCHEMA, decode_arrow
+from trionet.protocol.records.columnar._arrow_columns import SCHEMA, decode_arrow
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
 

@@ -7,14 +7,14 @@ import struct
 import pytest
 
 from trionet.errors import WireFormatError
-from trionet.protocol.records.batch import (
+from trionet.protocol.records._batch import (
     HEADER_SIZE,
     BatchHeader,
     check_crc,
     iter_batches,
     read_header,
 )
-from trionet.protocol.records.records import encode_batch
+from trionet.protocol.records._records import encode_batch
 
 HEADER = BatchHeader(
     base_offset=1000,

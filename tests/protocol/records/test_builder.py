@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import LocalProtocolError
-from trionet.protocol.records import implementation
-from trionet.protocol.records.batch import HEADER_SIZE, check_crc, read_header
-from trionet.protocol.records.records import batch_chunks, decode_batch, encode_batch
-from trionet.protocol.records.types import NewRecord
+from trionet.protocol.records import _implementation as implementation
+from trionet.protocol.records._batch import HEADER_SIZE, check_crc, read_header
+from trionet.protocol.records._records import batch_chunks, decode_batch, encode_batch
+from trionet.protocol.records._types import NewRecord
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
 

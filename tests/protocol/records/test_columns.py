@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import LocalProtocolError
-from trionet.protocol.records import implementation
-from trionet.protocol.records.compression import GZIP
-from trionet.protocol.records.records import (
+from trionet.protocol.records import _implementation as implementation
+from trionet.protocol.records._records import (
     batch_chunks,
     decode_batch,
     decode_columns,
@@ -17,7 +16,8 @@ from trionet.protocol.records.records import (
     encode_batch,
     encode_columns,
 )
-from trionet.protocol.records.types import NewRecord
+from trionet.protocol.records._types import NewRecord
+from trionet.protocol.records.compression._codecs import GZIP
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
 

@@ -11,7 +11,7 @@ import lz4.frame
 import pytest
 
 from trionet.errors import WireFormatError
-from trionet.protocol.records.compression import (
+from trionet.protocol.records.compression._codecs import (
     DEFAULT_LEVELS,
     GZIP,
     INFLATION_MAX,

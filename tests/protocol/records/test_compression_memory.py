@@ -12,7 +12,7 @@ import cramjam
 import pytest
 
 from support.inflating_memory import Taken, refused
-from trionet.protocol.records.compression import (
+from trionet.protocol.records.compression._codecs import (
     GZIP,
     LZ4,
     SNAPPY,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.protocol.records.compression import (
+from trionet.protocol.records.compression._codecs import (
     DEFAULT_LEVELS,
     GZIP,
     LZ4,

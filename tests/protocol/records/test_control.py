@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from trionet.errors import LocalProtocolError, WireFormatError
-from trionet.protocol.records.batch import check_crc, read_header
-from trionet.protocol.records.control import (
+from trionet.protocol.records._batch import check_crc, read_header
+from trionet.protocol.records._control import (
     ABORT,
     COMMIT,
     NAMES,
@@ -15,7 +15,7 @@ from trionet.protocol.records.control import (
     encode_marker,
     read_marker,
 )
-from trionet.protocol.records.records import decode_batch
+from trionet.protocol.records._records import decode_batch
 
 NOW = 1_700_000_000_000
 

@@ -10,10 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import ApiError, UnsupportedVersionError, WireFormatError
-from trionet.protocol.records import conversion
-from trionet.protocol.records.batch import check_crc, iter_batches, read_header
-from trionet.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
-from trionet.protocol.records.conversion import (
+from trionet.protocol.records._batch import check_crc, iter_batches, read_header
+from trionet.protocol.records._crc32c import crc32c
+from trionet.protocol.records._records import decode_batch, encode_batch
+from trionet.protocol.records._steps import Steps, run_steps
+from trionet.protocol.records._types import NewRecord, Record
+from trionet.protocol.records.compression._codecs import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD
+from trionet.protocol.records.message_sets import _conversion as conversion
+from trionet.protocol.records.message_sets._conversion import (
     STEP_RECORDS,
     DownConverted,
     down_convert,
@@ -21,17 +25,13 @@ from trionet.protocol.records.conversion import (
     up_convert,
     up_steps,
 )
-from trionet.protocol.records.crc32c import crc32c
-from trionet.protocol.records.message_set import (
+from trionet.protocol.records.message_sets._message_set import (
     decode_message_set,
     encode_message_set,
     encode_messages,
     encode_wrapper,
     iter_messages,
 )
-from trionet.protocol.records.records import decode_batch, encode_batch
-from trionet.protocol.records.steps import Steps, run_steps
-from trionet.protocol.records.types import NewRecord, Record
 
 NOW = 1_700_000_000_000
 CODECS = (NONE, GZIP, SNAPPY, LZ4)

@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
-from trionet.protocol.records import crc32c as module
-from trionet.protocol.records.crc32c import crc32c
+from trionet.protocol.records import _crc32c as module
+from trionet.protocol.records._crc32c import crc32c
 
 #: The check value that every catalogue of checksums gives for Castagnoli's polynomial.
 CHECK_VALUE = 0xE3069283

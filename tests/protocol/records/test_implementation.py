@@ -9,12 +9,13 @@ import sys
 import pytest
 
 import trionet
-from trionet.protocol.records import implementation
+from trionet.protocol.records import _implementation as implementation
 
 PROGRAM = """
-from trionet.protocol.records import implementation, records
+from trionet.protocol.records import _implementation as implementation
+from trionet.protocol.records import decode_batch, encode_batch
 print(implementation.reader.__name__.split('.')[-1], implementation.writer.__name__.split('.')[-1])
-assert records.decode_batch(records.encode_batch([(1, None, b"v", ())])) == [(0, 1, None, b"v", ())]
+assert decode_batch(encode_batch([(1, None, b"v", ())])) == [(0, 1, None, b"v", ())]
 """
 
 
@@ -28,12 +29,12 @@ def run(program: str, **variables: str) -> tuple[str, str]:
 def test_the_compiled_package_takes_the_typed_modules() -> None:
     kind = "typed" if trionet.is_compiled() else "pure"
 
-    assert f"trionet.protocol.records.{kind}_reader" == implementation.reader.__name__
-    assert f"trionet.protocol.records.{kind}_writer" == implementation.writer.__name__
+    assert f"trionet.protocol.records._{kind}_reader" == implementation.reader.__name__
+    assert f"trionet.protocol.records._{kind}_writer" == implementation.writer.__name__
 
 
 def test_pure_python_can_be_had() -> None:
-    assert ("pure_reader pure_writer\n", "") == run(PROGRAM, TRIONET_PURE="1")
+    assert ("_pure_reader _pure_writer\n", "") == run(PROGRAM, TRIONET_PURE="1")
 
 
 @pytest.mark.compiled
@@ -42,6 +43,6 @@ def test_without_librt_records_are_written_in_python_and_one_line_says_so() -> N
 
     stdout, stderr = run(missing + PROGRAM)
 
-    assert "typed_reader pure_writer\n" == stdout
+    assert "_typed_reader _pure_writer\n" == stdout
     assert 1 == stderr.count("\n")
     assert "records are written in pure Python, because librt cannot be used" in stderr

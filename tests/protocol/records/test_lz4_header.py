@@ -6,8 +6,12 @@ import lz4.frame
 import pytest
 
 from trionet.errors import WireFormatError
-from trionet.protocol.records.compression import LZ4, compress, decompress
-from trionet.protocol.records.lz4_header import with_old_checksum, with_right_checksum, xxh32
+from trionet.protocol.records.compression._codecs import LZ4, compress, decompress
+from trionet.protocol.records.compression._lz4_header import (
+    with_old_checksum,
+    with_right_checksum,
+    xxh32,
+)
 
 TEXT = b"flight delays " * 50
 

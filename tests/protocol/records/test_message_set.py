@@ -12,17 +12,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import LocalProtocolError, WireFormatError
-from trionet.protocol.records.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, compress
-from trionet.protocol.records.lz4_header import with_old_checksum
-from trionet.protocol.records.message_set import (
+from trionet.protocol.records._records import encode_batch
+from trionet.protocol.records._types import Record
+from trionet.protocol.records.compression._codecs import (
+    GZIP,
+    LZ4,
+    NAMES,
+    NONE,
+    SNAPPY,
+    ZSTD,
+    compress,
+)
+from trionet.protocol.records.compression._lz4_header import with_old_checksum
+from trionet.protocol.records.message_sets._message_set import (
     check_message_crc,
     decode_message_set,
     encode_message_set,
     iter_messages,
     read_message_header,
 )
-from trionet.protocol.records.records import encode_batch
-from trionet.protocol.records.types import Record
 
 NOW = 1_700_000_000_000
 CODECS = (NONE, GZIP, SNAPPY, LZ4)

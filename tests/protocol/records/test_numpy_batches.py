@@ -7,19 +7,23 @@ import random
 import pytest
 
 from trionet.errors import WireFormatError
-from trionet.protocol.records.batch import batch_places, read_header
-from trionet.protocol.records.compression import GZIP, NONE
-from trionet.protocol.records.records import decode_batch, encode_batch
-from trionet.protocol.records.types import NewRecord, Record
+from trionet.protocol.records._batch import batch_places, read_header
+from trionet.protocol.records._records import decode_batch, encode_batch
+from trionet.protocol.records._types import NewRecord, Record
+from trionet.protocol.records.compression._codecs import GZIP, NONE
 
 pytest.importorskip("numpy", reason="numpy is of the extra `spark`")
 
 import numpy as np
 
 from support.column_rows import rows_of
-from trionet.protocol.records.numpy_batches import LANES_MIN, opened_together, read_headers
-from trionet.protocol.records.numpy_columns import decode_batches
-from trionet.protocol.records.numpy_varints import Numbers
+from trionet.protocol.records.columnar._numpy_batches import (
+    LANES_MIN,
+    opened_together,
+    read_headers,
+)
+from trionet.protocol.records.columnar._numpy_columns import decode_batches
+from trionet.protocol.records.columnar._numpy_varints import Numbers
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
 

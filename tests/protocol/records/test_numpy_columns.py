@@ -12,15 +12,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import WireFormatError
-from trionet.protocol.records.batch import BatchHeader
-from trionet.protocol.records.compression import GZIP, ZSTD
-from trionet.protocol.records.records import decode_batch, encode_batch
-from trionet.protocol.records.types import NewRecord
+from trionet.protocol.records._batch import BatchHeader
+from trionet.protocol.records._records import decode_batch, encode_batch
+from trionet.protocol.records._types import NewRecord
+from trionet.protocol.records.compression._codecs import GZIP, ZSTD
 
 pytest.importorskip("numpy", reason="numpy is of the extra `spark`")
 
 from support.column_rows import rows_of
-from trionet.protocol.records.numpy_columns import decode_numpy
+from trionet.protocol.records.columnar._numpy_columns import decode_numpy
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
 
@@ -103,7 +103,7 @@ def test_mutated_batches() -> None:
 
 def test_nothing_else_imports_numpy_or_pyarrow() -> None:
     program = (
-        "import sys, trionet.protocol.records.records, trionet.protocol.records.control\n"
+        "import sys, trionet.protocol.records._records, trionet.protocol.records._control\n"
         "print({'numpy', 'pyarrow'} & set(sys.modules))"
     )
     command = [sys.executable, "-c", program]

@@ -12,16 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trionet.errors import LocalProtocolError, WireFormatError
-from trionet.protocol.records.batch import HEADER_SIZE, BatchHeader, check_crc, read_header
-from trionet.protocol.records.compression import NAMES
-from trionet.protocol.records.crc32c import crc32c
-from trionet.protocol.records.records import (
+from trionet.protocol.records._batch import HEADER_SIZE, BatchHeader, check_crc, read_header
+from trionet.protocol.records._crc32c import crc32c
+from trionet.protocol.records._records import (
     decode_batch,
     decode_columns,
     decode_values,
     encode_batch,
 )
-from trionet.protocol.records.types import Headers, NewRecord
+from trionet.protocol.records._types import Headers, NewRecord
+from trionet.protocol.records.compression._codecs import NAMES
 
 pytestmark = pytest.mark.usefixtures("each_implementation")
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pyarrow.dataset as ds
 
-from trionet.spark.pipeline.tables import TABLES
-from trionet.testing.threaded import ThreadedBroker
+from trionet.spark.pipeline.results._tables import TABLES
+from trionet.testing.brokers._threaded import ThreadedBroker
 
 Rows = list[dict[str, Any]]
 

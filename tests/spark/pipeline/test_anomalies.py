@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from trionet.spark.pipeline.anomalies import MINUTES_MIN, SCORE_MIN, Anomalies, usual
-from trionet.spark.pipeline.remembered import TRAILING_MINUTES
+from trionet.spark.pipeline.aggregation._watermarks import TRAILING_MINUTES
+from trionet.spark.pipeline.results._anomalies import MINUTES_MIN, SCORE_MIN, Anomalies, usual
 
 COLUMNS = {
     "window": pa.int64(),

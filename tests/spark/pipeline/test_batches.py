@@ -23,14 +23,14 @@ from spark.pipeline.logged import (
     window_of,
 )
 from spark.pipeline.results import documents, published, tables, without_batches
-from trionet.spark.pipeline.finished import api_name
-from trionet.testing.threaded import ThreadedBroker
+from trionet.spark.pipeline.results._finished import api_name
+from trionet.testing.brokers._threaded import ThreadedBroker
 
 pytest.importorskip("pyspark", reason="PySpark cannot be imported")
 
-from trionet.spark.pipeline.batches import Batches
-from trionet.spark.pipeline.closing import Places
-from trionet.spark.source import TrionetDataSource
+from trionet.spark._data_source import TrionetDataSource
+from trionet.spark.pipeline.results._closing import Places
+from trionet.spark.pipeline.run._batches import Batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

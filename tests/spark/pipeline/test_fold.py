@@ -22,11 +22,9 @@ from spark.pipeline.logged import (
     traffic,
 )
 from trionet.protocol.request_log import encode
-from trionet.spark.pipeline import fold as folding
-from trionet.spark.pipeline.finished import PER_MILLE, api_name, end_name, error_name, finished
-from trionet.spark.pipeline.fold import folded
-from trionet.spark.pipeline.histogram import BUCKETS_MAX
-from trionet.spark.pipeline.partials import (
+from trionet.spark.pipeline.aggregation import _fold as folding
+from trionet.spark.pipeline.aggregation._fold import folded
+from trionet.spark.pipeline.aggregation._partials import (
     CLOSES,
     ERRORS,
     INTAKE,
@@ -34,6 +32,14 @@ from trionet.spark.pipeline.partials import (
     SCHEMA,
     SUMS,
     TALKERS,
+)
+from trionet.spark.pipeline.histogram import BUCKETS_MAX
+from trionet.spark.pipeline.results._finished import (
+    PER_MILLE,
+    api_name,
+    end_name,
+    error_name,
+    finished,
 )
 
 

@@ -5,7 +5,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.spark.pipeline.grouping import Groups
+from trionet.spark.pipeline.aggregation._grouping import Groups
 
 KEYS = st.lists(
     st.tuples(st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(0, 3), st.text(max_size=2)),

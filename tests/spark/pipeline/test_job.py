@@ -15,17 +15,17 @@ import trionet
 from spark.pipeline.logged import Logged, counted, window_of
 from spark.pipeline.results import documents, published, tables
 from trionet.protocol.request_log import LoggedRequest, decode, encode
-from trionet.testing.threaded import ThreadedBroker
+from trionet.testing.brokers._threaded import ThreadedBroker
 
 pytest.importorskip("pyspark", reason="PySpark cannot be imported")
 
 from spark.streams import stream
-from trionet.spark.pipeline.batches import Batches
-from trionet.spark.pipeline.closing import Places
-from trionet.spark.pipeline.job import last_noted, start
-from trionet.spark.pipeline.settings import JobSettings
-from trionet.spark.pipeline.topics import prepare_topics
-from trionet.spark.source import TrionetDataSource
+from trionet.spark._data_source import TrionetDataSource
+from trionet.spark.pipeline.results._closing import Places
+from trionet.spark.pipeline.run._batches import Batches
+from trionet.spark.pipeline.run._job import last_noted, start
+from trionet.spark.pipeline.run._settings import JobSettings
+from trionet.spark.pipeline.run._topics import prepare_topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from spark.pipeline.logged import counted, traffic, window_of
 from spark.pipeline.results import tables
 from support.java import NO_JAVA, has_java
 from trionet.protocol.request_log import encode
-from trionet.testing.threaded import ThreadedBroker
+from trionet.testing.brokers._threaded import ThreadedBroker
 
 pytestmark = [
     pytest.mark.spark,

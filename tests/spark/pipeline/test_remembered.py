@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from trionet.spark.pipeline.remembered import Intake, Remembered, watermark
+from trionet.spark.pipeline.aggregation._watermarks import Intake, Remembered, watermark
 
 MINUTE_US = 60_000_000
 

@@ -20,7 +20,7 @@ pytestmark = [
 PROGRAM = """
 import os, signal, sys
 from pyspark import SparkContext
-from trionet.spark.pipeline.session import SparkError, open_session
+from trionet.spark.pipeline.run._session import SparkError, open_session
 
 try:
     with open_session("killed", "local[1]", {"spark.driver.memory": "1g"}) as spark:

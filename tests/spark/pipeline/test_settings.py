@@ -6,8 +6,8 @@ import attrs
 import pytest
 
 from trionet.errors import ConfigError
-from trionet.spark.options import SinkOptions, SourceOptions
-from trionet.spark.pipeline.settings import JobSettings, split
+from trionet.spark.options._options import SinkOptions, SourceOptions
+from trionet.spark.pipeline.run._settings import JobSettings, split
 
 
 def settings(**changes: Any) -> JobSettings:

@@ -9,7 +9,7 @@ import trionet
 from spark.pipeline.test_settings import settings
 from trionet.client.admin import ConfigResource, ConfigResourceType
 from trionet.errors import ConfigError
-from trionet.spark.pipeline.topics import RESULTS_CONFIGS, prepare_topics
+from trionet.spark.pipeline.run._topics import RESULTS_CONFIGS, prepare_topics
 
 
 def is_asked_to_stop() -> bool:

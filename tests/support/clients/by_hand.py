@@ -20,10 +20,10 @@ from trionet.protocol.messages.produce import (
     ProduceRequest,
     TopicProduceData,
 )
-from trionet.protocol.records.batch import check_crc, iter_batches
-from trionet.protocol.records.compression import NAMES
-from trionet.protocol.records.records import decode_batch, encode_batch
-from trionet.testing.wire_peer import BlockingRawPeer, raw_peer
+from trionet.protocol.records._batch import check_crc, iter_batches
+from trionet.protocol.records._records import decode_batch, encode_batch
+from trionet.protocol.records.compression._codecs import NAMES
+from trionet.testing._wire_peer import BlockingRawPeer, raw_peer
 
 CODEC_NUMBERS: Final = {name: number for number, name in NAMES.items()}
 BATCH_BYTES_MAX: Final = 900_000

@@ -8,15 +8,15 @@
 ======================= =====================================================================
 """
 
-from .assignment import Appended
-from .config import LogConfig
-from .directory import Directory, FolderDirectory, LogFile
-from .log import Log
-from .log_folder import LogFolder, open_log_folder
-from .memory_directory import MemoryDirectory
-from .reading import LogRead
-from .recovery import Stop
-from .timestamps import OffsetAndTimestamp
+from ._log import Log
+from ._offset_assignment import Appended
+from .files._directory import Directory, FolderDirectory, LogFile
+from .files._memory_directory import MemoryDirectory
+from .folder._log_folder import LogFolder, open_log_folder
+from .recovery._log_loader import Stop
+from .segments._log_config import LogConfig
+from .segments._reading import LogRead
+from .segments._timestamps import OffsetAndTimestamp
 
 __all__ = [
     "Appended",

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from ..subcommands import Subcommands, run
+from ..arguments._subcommands import Subcommands, run
 
 COMMANDS: Final = {
-    "list": ("list", "list groups"),
-    "describe": ("describe", "show members, assignments and lag of groups, once or all the time"),
-    "reset": ("reset", "let a group begin elsewhere"),
-    "delete": ("delete", "delete groups with their offsets"),
-    "delete-offsets": ("delete_offsets", "make a group forget partitions"),
-    "remove-members": ("remove_members", "remove members from a group"),
+    "list": ("groups._list", "list groups"),
+    "describe": (
+        "groups._describe",
+        "show members, assignments and lag of groups, once or all the time",
+    ),
+    "reset": ("groups._reset", "let a group begin elsewhere"),
+    "delete": ("groups._delete", "delete groups with their offsets"),
+    "delete-offsets": ("groups._delete_offsets", "make a group forget partitions"),
+    "remove-members": ("groups._remove_members", "remove members from a group"),
 }
 
-add_arguments = Subcommands(__name__, COMMANDS).add_arguments
+add_arguments = Subcommands(COMMANDS).add_arguments
 
 __all__ = ["COMMANDS", "add_arguments", "run"]

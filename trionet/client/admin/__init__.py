@@ -6,15 +6,42 @@ that is known of access and transactions.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from ..._util._lazy_exports import lazy_exports
+
 if TYPE_CHECKING:
-    from .acl_operation import AclOperation
-    from .acls import AclBinding, AclFilter, AclPermission, PatternType, ResourceType
-    from .admin import Admin
-    from .cluster import ClusterDescription
-    from .configs import (
+    from ._admin import Admin
+    from ._opening import open_admin
+    from .access._acl_operation import AclOperation
+    from .access._acls import AclBinding, AclFilter, AclPermission, PatternType, ResourceType
+    from .access._delegation_tokens import DelegationToken
+    from .access._quotas import QuotaEntity, QuotaFilter, QuotaMatch
+    from .access._scram_credentials import ScramDeletion, ScramMechanism, ScramUpsertion
+    from .calls._results import Results
+    from .calls._settings import AdminSettings
+    from .cluster._cluster import ClusterDescription
+    from .cluster._features import Features, FeatureUpdate, UpgradeType
+    from .cluster._log_dirs import LogDir, Replica, ReplicaInfo
+    from .cluster._quorum import MetadataQuorum, QuorumReplica, RaftEndpoint
+    from .groups._group_descriptions import GroupDescription, GroupMember
+    from .groups._group_offsets import CommittedOffset
+    from .groups._groups import GroupListing
+    from .groups._share_group_offsets import ShareOffset
+    from .groups._streams_groups import (
+        InternalTopic,
+        StreamsAssignment,
+        StreamsGroupDescription,
+        StreamsMember,
+        Subtopology,
+    )
+    from .groups._transactions import (
+        FencedProducer,
+        ProducerState,
+        TransactionDescription,
+        TransactionListing,
+    )
+    from .topics._configs import (
         Append,
         ConfigEntry,
         ConfigResource,
@@ -24,35 +51,15 @@ if TYPE_CHECKING:
         ConfigType,
         Subtract,
     )
-    from .delegation_tokens import DelegationToken
-    from .features import Features, FeatureUpdate, UpgradeType
-    from .group_descriptions import GroupDescription, GroupMember
-    from .group_offsets import CommittedOffset
-    from .groups import GroupListing
-    from .log_dirs import LogDir, Replica, ReplicaInfo
-    from .opening import open_admin
-    from .partitions import HIGH_WATERMARK, ElectionType, ListedOffset, OffsetSpec, Reassignment
-    from .quorum import MetadataQuorum, QuorumReplica, RaftEndpoint
-    from .quotas import QuotaEntity, QuotaFilter, QuotaMatch
-    from .results import Results
-    from .scram_credentials import ScramDeletion, ScramMechanism, ScramUpsertion
-    from .settings import AdminSettings
-    from .share_group_offsets import ShareOffset
-    from .streams_groups import (
-        InternalTopic,
-        StreamsAssignment,
-        StreamsGroupDescription,
-        StreamsMember,
-        Subtopology,
+    from .topics._partitions import (
+        HIGH_WATERMARK,
+        ElectionType,
+        ListedOffset,
+        OffsetSpec,
+        Reassignment,
     )
-    from .topic_descriptions import PartitionDescription, TopicDescription
-    from .topics import CreatedTopic, NewPartitions, NewTopic, TopicListing
-    from .transactions import (
-        FencedProducer,
-        ProducerState,
-        TransactionDescription,
-        TransactionListing,
-    )
+    from .topics._topic_descriptions import PartitionDescription, TopicDescription
+    from .topics._topics import CreatedTopic, NewPartitions, NewTopic, TopicListing
 
 __all__ = [
     "HIGH_WATERMARK",
@@ -119,77 +126,67 @@ __all__ = [
 
 #: The module that each name comes from.
 _HOMES: Final = {
-    "HIGH_WATERMARK": "partitions",
-    "AclBinding": "acls",
-    "AclFilter": "acls",
-    "AclOperation": "acl_operation",
-    "AclPermission": "acls",
-    "Admin": "admin",
-    "AdminSettings": "settings",
-    "Append": "configs",
-    "ClusterDescription": "cluster",
-    "CommittedOffset": "group_offsets",
-    "ConfigEntry": "configs",
-    "ConfigResource": "configs",
-    "ConfigResourceType": "configs",
-    "ConfigSource": "configs",
-    "ConfigSynonym": "configs",
-    "ConfigType": "configs",
-    "CreatedTopic": "topics",
-    "DelegationToken": "delegation_tokens",
-    "ElectionType": "partitions",
-    "FeatureUpdate": "features",
-    "Features": "features",
-    "FencedProducer": "transactions",
-    "GroupDescription": "group_descriptions",
-    "GroupListing": "groups",
-    "GroupMember": "group_descriptions",
-    "InternalTopic": "streams_groups",
-    "ListedOffset": "partitions",
-    "LogDir": "log_dirs",
-    "MetadataQuorum": "quorum",
-    "NewPartitions": "topics",
-    "NewTopic": "topics",
-    "OffsetSpec": "partitions",
-    "PartitionDescription": "topic_descriptions",
-    "PatternType": "acls",
-    "ProducerState": "transactions",
-    "QuorumReplica": "quorum",
-    "QuotaEntity": "quotas",
-    "QuotaFilter": "quotas",
-    "QuotaMatch": "quotas",
-    "RaftEndpoint": "quorum",
-    "Reassignment": "partitions",
-    "Replica": "log_dirs",
-    "ReplicaInfo": "log_dirs",
-    "ResourceType": "acls",
-    "Results": "results",
-    "ScramDeletion": "scram_credentials",
-    "ScramMechanism": "scram_credentials",
-    "ScramUpsertion": "scram_credentials",
-    "ShareOffset": "share_group_offsets",
-    "StreamsAssignment": "streams_groups",
-    "StreamsGroupDescription": "streams_groups",
-    "StreamsMember": "streams_groups",
-    "Subtopology": "streams_groups",
-    "Subtract": "configs",
-    "TopicDescription": "topic_descriptions",
-    "TopicListing": "topics",
-    "TransactionDescription": "transactions",
-    "TransactionListing": "transactions",
-    "UpgradeType": "features",
-    "open_admin": "opening",
+    "HIGH_WATERMARK": "topics._partitions",
+    "AclBinding": "access._acls",
+    "AclFilter": "access._acls",
+    "AclOperation": "access._acl_operation",
+    "AclPermission": "access._acls",
+    "Admin": "_admin",
+    "AdminSettings": "calls._settings",
+    "Append": "topics._configs",
+    "ClusterDescription": "cluster._cluster",
+    "CommittedOffset": "groups._group_offsets",
+    "ConfigEntry": "topics._configs",
+    "ConfigResource": "topics._configs",
+    "ConfigResourceType": "topics._configs",
+    "ConfigSource": "topics._configs",
+    "ConfigSynonym": "topics._configs",
+    "ConfigType": "topics._configs",
+    "CreatedTopic": "topics._topics",
+    "DelegationToken": "access._delegation_tokens",
+    "ElectionType": "topics._partitions",
+    "FeatureUpdate": "cluster._features",
+    "Features": "cluster._features",
+    "FencedProducer": "groups._transactions",
+    "GroupDescription": "groups._group_descriptions",
+    "GroupListing": "groups._groups",
+    "GroupMember": "groups._group_descriptions",
+    "InternalTopic": "groups._streams_groups",
+    "ListedOffset": "topics._partitions",
+    "LogDir": "cluster._log_dirs",
+    "MetadataQuorum": "cluster._quorum",
+    "NewPartitions": "topics._topics",
+    "NewTopic": "topics._topics",
+    "OffsetSpec": "topics._partitions",
+    "PartitionDescription": "topics._topic_descriptions",
+    "PatternType": "access._acls",
+    "ProducerState": "groups._transactions",
+    "QuorumReplica": "cluster._quorum",
+    "QuotaEntity": "access._quotas",
+    "QuotaFilter": "access._quotas",
+    "QuotaMatch": "access._quotas",
+    "RaftEndpoint": "cluster._quorum",
+    "Reassignment": "topics._partitions",
+    "Replica": "cluster._log_dirs",
+    "ReplicaInfo": "cluster._log_dirs",
+    "ResourceType": "access._acls",
+    "Results": "calls._results",
+    "ScramDeletion": "access._scram_credentials",
+    "ScramMechanism": "access._scram_credentials",
+    "ScramUpsertion": "access._scram_credentials",
+    "ShareOffset": "groups._share_group_offsets",
+    "StreamsAssignment": "groups._streams_groups",
+    "StreamsGroupDescription": "groups._streams_groups",
+    "StreamsMember": "groups._streams_groups",
+    "Subtopology": "groups._streams_groups",
+    "Subtract": "topics._configs",
+    "TopicDescription": "topics._topic_descriptions",
+    "TopicListing": "topics._topics",
+    "TransactionDescription": "groups._transactions",
+    "TransactionListing": "groups._transactions",
+    "UpgradeType": "cluster._features",
+    "open_admin": "_opening",
 }
 
 if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one
-
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-        globals()[name] = value
-        return value
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

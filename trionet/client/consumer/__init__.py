@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .consumer import Consumer
-from .opening import open_consumer
-from .record import ConsumerBatch, ConsumerRecord
+from ._consumer import Consumer
+from ._open_consumer import open_consumer
+from .records._record import ConsumerBatch, ConsumerRecord
 
 __all__ = ["Consumer", "ConsumerBatch", "ConsumerRecord", "open_consumer"]

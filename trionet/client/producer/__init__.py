@@ -1,10 +1,10 @@
 """The producer: records into batches, batches to the leaders of their partitions."""
 
-from .deliveries import Deliveries
-from .delivery import Delivery, RecordMetadata
-from .hooks import Acknowledgement, ProducerRecord
-from .opening import open_producer
-from .producer import Producer
+from ._open_producer import open_producer
+from ._producer import Producer
+from .delivery._deliveries import Deliveries
+from .delivery._delivery import Delivery, RecordMetadata
+from .sending._hooks import Acknowledgement, ProducerRecord
 
 __all__ = [
     "Acknowledgement",

@@ -7,8 +7,8 @@ from typing import Final, Protocol
 
 import trio
 
-from ..actions import Actions
-from ..model import Model
+from ..model._model import Model
+from ._actions import Actions
 
 #: How often a source reads by default, in seconds.
 INTERVAL_SECONDS: Final = 1.0

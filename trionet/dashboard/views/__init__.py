@@ -1,26 +1,26 @@
 """All views, in the order of their tabs, one module each. A new one needs only a line here.
 
-See :mod:`trionet.dashboard.view` for how to write a view.
+See :mod:`trionet.dashboard.ui._view` for how to write a view.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from ..view import View
-from .apis import ApisView
-from .brokers import BrokersView
-from .closes import CloseReasonsView
-from .connections import ConnectionsView
-from .fetch_sessions import FetchSessionsView
-from .groups import GroupsView
-from .log import LogView
-from .overview import OverviewView
-from .pipeline import PipelineView
-from .processors import ProcessorsView
-from .quotas import QuotasView
-from .topics import TopicsView
-from .trio_loop import TrioView
+from ..ui._view import View
+from ._apis import ApisView
+from ._brokers import BrokersView
+from ._close_reasons import CloseReasonsView
+from ._connections import ConnectionsView
+from ._fetch_sessions import FetchSessionsView
+from ._groups import GroupsView
+from ._log import LogView
+from ._overview import OverviewView
+from ._pipeline import PipelineView
+from ._processors import ProcessorsView
+from ._quotas import QuotasView
+from ._topics import TopicsView
+from ._trio_loop import TrioView
 
 VIEWS: Final[tuple[type[View], ...]] = (
     OverviewView,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from trionet.protocol.wire import (
+from trionet.protocol._wire import (
     BYTES,
     MALFORMED,
     Message,
@@ -44,7 +44,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol.wire import Codecs
+    from trionet.protocol._wire import Codecs
 
 U_iqB = Struct(">iqB").unpack_from
 P_iqx = Struct(">iqx").pack

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from trionet.protocol.wire import (
+from trionet.protocol._wire import (
     ArrayWriters,
     BYTES,
     MALFORMED,
@@ -49,7 +49,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol.wire import Codecs
+    from trionet.protocol._wire import Codecs
 
 U_16soB = Struct(">16s?B").unpack_from
 U_b = Struct(">b").unpack_from

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from trionet.protocol.wire import (
+from trionet.protocol._wire import (
     MALFORMED,
     Message,
     NO_UUID,
@@ -34,7 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol.wire import Codecs
+    from trionet.protocol._wire import Codecs
 
 U_16siobB = Struct(">16si?bB").unpack_from
 P_16siob = Struct(">16si?b").pack

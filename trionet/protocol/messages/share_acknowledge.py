@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from struct import Struct
 
-from trionet.protocol.wire import (
+from trionet.protocol._wire import (
     ArrayReaders,
     ArrayWriters,
     BYTES,
@@ -51,7 +51,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol.wire import Codecs
+    from trionet.protocol._wire import Codecs
 
 U_ioB = Struct(">i?B").unpack_from
 U_iiB = Struct(">iiB").unpack_from

@@ -1,1 +1,103 @@
 """Record batches (message format v2): headers, checksums, records and their compression."""
+
+from __future__ import annotations
+
+from ..._util._lazy_exports import lazy_exports
+
+TYPE_CHECKING = False  # to import it from typing takes longer than all that is loaded here
+
+if TYPE_CHECKING:
+    from ._batch import BatchHeader, check_crc, iter_batches, read_header
+    from ._control import EndTransactionMarker, encode_marker, read_marker
+    from ._crc32c import crc32c
+    from ._implementation import BatchBuilder
+    from ._records import (
+        BatchFields,
+        batch_chunks,
+        decode_batch,
+        decode_columns,
+        decode_values,
+        encode_batch,
+        encode_columns,
+    )
+    from ._types import Columns
+    from .columnar._arrow_columns import decode_arrow
+    from .columnar._numpy_columns import decode_numpy
+    from .compression._codecs import GZIP, LZ4, NONE, SNAPPY, ZSTD, compress, decompress
+    from .message_sets._conversion import down_convert, down_steps, up_convert, up_steps
+    from .message_sets._message_set import decode_message_set, encode_message_set, iter_messages
+
+__all__ = [
+    "GZIP",
+    "LZ4",
+    "NONE",
+    "SNAPPY",
+    "ZSTD",
+    "BatchBuilder",
+    "BatchFields",
+    "BatchHeader",
+    "Columns",
+    "EndTransactionMarker",
+    "batch_chunks",
+    "check_crc",
+    "compress",
+    "crc32c",
+    "decode_arrow",
+    "decode_batch",
+    "decode_columns",
+    "decode_message_set",
+    "decode_numpy",
+    "decode_values",
+    "decompress",
+    "down_convert",
+    "down_steps",
+    "encode_batch",
+    "encode_columns",
+    "encode_marker",
+    "encode_message_set",
+    "iter_batches",
+    "iter_messages",
+    "read_header",
+    "read_marker",
+    "up_convert",
+    "up_steps",
+]
+
+_HOMES = {
+    "BatchBuilder": "_implementation",
+    "BatchFields": "_records",
+    "BatchHeader": "_batch",
+    "Columns": "_types",
+    "EndTransactionMarker": "_control",
+    "GZIP": "compression._codecs",
+    "LZ4": "compression._codecs",
+    "NONE": "compression._codecs",
+    "SNAPPY": "compression._codecs",
+    "ZSTD": "compression._codecs",
+    "batch_chunks": "_records",
+    "check_crc": "_batch",
+    "compress": "compression._codecs",
+    "crc32c": "_crc32c",
+    "decode_arrow": "columnar._arrow_columns",
+    "decode_batch": "_records",
+    "decode_columns": "_records",
+    "decode_message_set": "message_sets._message_set",
+    "decode_numpy": "columnar._numpy_columns",
+    "decode_values": "_records",
+    "decompress": "compression._codecs",
+    "down_convert": "message_sets._conversion",
+    "down_steps": "message_sets._conversion",
+    "encode_batch": "_records",
+    "encode_columns": "_records",
+    "encode_marker": "_control",
+    "encode_message_set": "message_sets._message_set",
+    "iter_batches": "_batch",
+    "iter_messages": "message_sets._message_set",
+    "read_header": "_batch",
+    "read_marker": "_control",
+    "up_convert": "message_sets._conversion",
+    "up_steps": "message_sets._conversion",
+}
+
+if not TYPE_CHECKING:  # a type checker would take every misspelt name for a loadable one
+    __getattr__, __dir__ = lazy_exports(__name__, _HOMES)

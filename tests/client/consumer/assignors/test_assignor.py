@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from trionet.client.cluster import Cluster, PartitionMetadata, TopicMetadata
+from trionet.client._node import Node
 from trionet.client.consumer.assignors import (
     CooperativeStickyAssignor,
     RangeAssignor,
@@ -9,7 +9,7 @@ from trionet.client.consumer.assignors import (
     StickyAssignor,
     partitions_by_topic,
 )
-from trionet.client.node import Node
+from trionet.client.metadata._cluster import Cluster, PartitionMetadata, TopicMetadata
 
 
 def partition(index: int, *replicas: int) -> PartitionMetadata:

@@ -16,8 +16,8 @@ from support.assigning import (
     texts,
     topics,
 )
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer.assignors import CooperativeStickyAssignor, MemberSubscription
-from trionet.client.topic_partition import TopicPartition
 
 Group = tuple[Partitions, dict[str, MemberSubscription]]
 

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer.assignors import MemberSubscription
-from trionet.client.consumer.assignors.protocol import (
+from trionet.client.consumer.assignors._consumer_protocol import (
     decode_assignment,
     decode_subscription,
     encode_assignment,
     encode_subscription,
 )
-from trionet.client.topic_partition import TopicPartition
 from trionet.errors import WireFormatError
 
 A0, A2, B1 = TopicPartition("a", 0), TopicPartition("a", 2), TopicPartition("b", 1)

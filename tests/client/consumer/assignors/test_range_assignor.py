@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from support.assigning import fewer
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer.assignors import MemberSubscription, RangeAssignor
-from trionet.client.topic_partition import TopicPartition
 
 NOWHERE: frozenset[str] = frozenset()
 

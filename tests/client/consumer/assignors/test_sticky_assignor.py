@@ -21,8 +21,8 @@ from support.assigning import (
     texts,
     topics,
 )
+from trionet.client._topic_partition import TopicPartition
 from trionet.client.consumer.assignors import MemberSubscription, StickyAssignor
-from trionet.client.topic_partition import TopicPartition
 
 Group = tuple[Partitions, dict[str, MemberSubscription]]
 

@@ -8,9 +8,9 @@ from trio.testing import MockClock
 
 from support.coordinator_members import COOPERATIVE, open_member
 from trionet import Broker
-from trionet.client.consumer.partition_state import FetchPosition
-from trionet.client.offset_and_metadata import OffsetAndMetadata
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._offset_and_metadata import OffsetAndMetadata
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer.state._partition_state import FetchPosition
 from trionet.errors import ApiError, FencedInstanceIdError
 from trionet.protocol import error_codes
 from trionet.testing import BrokerControl, MemoryNetwork

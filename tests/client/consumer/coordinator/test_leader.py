@@ -9,18 +9,18 @@ from trio.testing import MockClock
 
 from support.scripted_node import ScriptedNode
 from trionet.client.consumer.assignors import CooperativeStickyAssignor, RangeAssignor
-from trionet.client.consumer.assignors.assignor import RebalanceProtocol
-from trionet.client.consumer.coordinator.group_assignment import (
+from trionet.client.consumer.assignors._assignor import RebalanceProtocol
+from trionet.client.consumer.coordinator._classic_member import ClassicMember
+from trionet.client.consumer.coordinator._group_assignment import (
     GroupAssignment,
     rebalance_protocol,
     subscriptions_of,
 )
-from trionet.client.consumer.coordinator.leader import GroupLeader
-from trionet.client.consumer.coordinator.member import ClassicMember
-from trionet.client.consumer.coordinator.settings import GroupSettings
-from trionet.client.consumer.reset_strategy import EARLIEST
-from trionet.client.consumer.subscription_state import SubscriptionState
-from trionet.client.opening import open_kafka_client
+from trionet.client.consumer.coordinator._group_leader import GroupLeader
+from trionet.client.consumer.coordinator._group_settings import GroupSettings
+from trionet.client.consumer.state._reset_strategy import EARLIEST
+from trionet.client.consumer.state._subscription_state import SubscriptionState
+from trionet.client.network._opening import open_kafka_client
 from trionet.errors import ConfigError
 from trionet.protocol.messages.join_group import JoinGroupResponseMember
 from trionet.protocol.messages.metadata import (

@@ -7,7 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from trionet.client.consumer.coordinator.loop_watch import watching_loop
+from trionet.client.consumer.coordinator._loop_watchdog import watching_loop
 
 
 async def handle_slowly(clock: MockClock, seconds: float) -> None:

@@ -3,13 +3,13 @@ from __future__ import annotations
 import attrs
 import pytest
 
-from trionet.client.consumer.coordinator.member import (
+from trionet.client.consumer.coordinator._classic_member import (
     ClassicMember,
     Generation,
     MemberState,
     Verdict,
 )
-from trionet.client.consumer.coordinator.settings import GroupSettings
+from trionet.client.consumer.coordinator._group_settings import GroupSettings
 from trionet.errors import ApiError, FencedInstanceIdError
 from trionet.protocol import error_codes as codes
 from trionet.protocol.messages.heartbeat import HeartbeatResponse

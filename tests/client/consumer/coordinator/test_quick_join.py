@@ -8,8 +8,8 @@ from trio.testing import MockClock
 
 from support.coordinator_members import GroupMember, open_member
 from trionet import Broker
-from trionet.client.offset_and_metadata import OffsetAndMetadata
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._offset_and_metadata import OffsetAndMetadata
+from trionet.client._topic_partition import TopicPartition
 from trionet.testing import BrokerControl, MemoryNetwork
 
 ONE_WAY_SECONDS = 0.01

@@ -17,8 +17,8 @@ from support.coordinator_members import (
     open_member,
 )
 from trionet import Broker
-from trionet.client.consumer.coordinator.callbacks import RebalanceCallbacks
-from trionet.client.topic_partition import TopicPartition
+from trionet.client._topic_partition import TopicPartition
+from trionet.client.consumer.coordinator._rebalance_callbacks import RebalanceCallbacks
 from trionet.testing import MemoryNetwork
 
 

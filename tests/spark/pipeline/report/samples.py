@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from spark.pipeline.results_folder import START, anomaly, close, error, intake, quota, requests
-from trionet.spark.pipeline.partials import PHASES
-from trionet.spark.pipeline.report.bins import Bins
-from trionet.spark.pipeline.report.figures import Filters, Report
-from trionet.spark.pipeline.report.folding import report
-from trionet.spark.pipeline.report.queries import EPOCH, MICROSECOND, Answers, Extent
-from trionet.spark.pipeline.report.time_range import TimeRange
+from trionet.spark.pipeline.aggregation._partials import PHASES
+from trionet.spark.pipeline.report.data._bins import Bins
+from trionet.spark.pipeline.report.data._figures import Filters, Report
+from trionet.spark.pipeline.report.data._folding import report
+from trionet.spark.pipeline.report.data._queries import EPOCH, MICROSECOND, Answers, Extent
+from trionet.spark.pipeline.report.data._time_range import TimeRange
 
 #: What a client may call itself: markup, rich's markup, what terminals obey, and a turned text.
 HOSTILE = "<script>alert(1)</script>[bold]x[/nope]\x1b[2J\x07\u202egpj"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.spark.pipeline.report.bins import BINS_MAX, Bins
+from trionet.spark.pipeline.report.data._bins import BINS_MAX, Bins
 
 START = datetime(2026, 3, 1, 12, 7, tzinfo=UTC)
 

@@ -8,9 +8,10 @@ from xml.etree.ElementTree import Element
 
 import pytest
 
-from trionet.spark.pipeline.report.bars import Bar, stacked_bars
-from trionet.spark.pipeline.report.bins import Bins
-from trionet.spark.pipeline.report.charts import (
+from trionet.spark.pipeline.report.data._bins import Bins
+from trionet.spark.pipeline.report.data._figures import Heat
+from trionet.spark.pipeline.report.html._bars import Bar, stacked_bars
+from trionet.spark.pipeline.report.html._charts import (
     HEIGHT,
     WIDTH,
     Mark,
@@ -19,7 +20,6 @@ from trionet.spark.pipeline.report.charts import (
     lines,
     stacked_columns,
 )
-from trionet.spark.pipeline.report.figures import Heat
 
 START = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 FOUR = Bins(START, 60, 4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from spark.pipeline.report.samples import HOSTILE, report_of, sample
-from trionet.spark.pipeline.report.documents import document
+from trionet.spark.pipeline.report.text._json import document
 
 
 def test_a_document_is_one_line_of_everything() -> None:

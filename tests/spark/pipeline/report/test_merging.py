@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trionet.spark.pipeline.aggregation._partials import PHASES
 from trionet.spark.pipeline.histogram import BUCKETS_MAX, ERROR_MAX, bucket
-from trionet.spark.pipeline.partials import PHASES
-from trionet.spark.pipeline.report.figures import SHARES
-from trionet.spark.pipeline.report.merging import Buckets, by_phase, grouped, heat
+from trionet.spark.pipeline.report.data._figures import SHARES
+from trionet.spark.pipeline.report.data._histograms import Buckets, by_phase, grouped, heat
 
 MINUTES = st.lists(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=40), max_size=8)
 

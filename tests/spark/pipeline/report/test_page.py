@@ -10,9 +10,9 @@ import attrs
 
 from spark.pipeline.report.samples import HOSTILE, minute, report_of, sample
 from spark.pipeline.results_folder import requests
-from trionet.spark.pipeline.report.charts import SERIES_MAX
-from trionet.spark.pipeline.report.page import page
-from trionet.spark.pipeline.report.style import SERIES, STYLE
+from trionet.spark.pipeline.report.html._charts import SERIES_MAX
+from trionet.spark.pipeline.report.html._page import page
+from trionet.spark.pipeline.report.html._style import SERIES, STYLE
 
 NOW = minute(60)
 EMPTY = {"meta"}

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.spark.pipeline.report.quantities import count, duration, rate, rounded, share, size
+from trionet.spark.pipeline.report.text._quantities import (
+    count,
+    duration,
+    rate,
+    rounded,
+    share,
+    size,
+)
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ import pytest
 from spark.pipeline.report.samples import HOSTILE, minute, report_of, sample
 from spark.pipeline.results_folder import requests, write_results
 from trionet.errors import ConfigError
-from trionet.spark.pipeline.report.documents import document
-from trionet.spark.pipeline.report.figures import Filters, Report
-from trionet.spark.pipeline.report.making import make_report
-from trionet.spark.pipeline.report.time_range import TimeRange
+from trionet.spark.pipeline.report.data._figures import Filters, Report
+from trionet.spark.pipeline.report.data._report import make_report
+from trionet.spark.pipeline.report.data._time_range import TimeRange
+from trionet.spark.pipeline.report.text._json import document
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.spark.pipeline.report.scales import Linear, Logarithmic, time_ticks
+from trionet.spark.pipeline.report.html._scales import Linear, Logarithmic, time_ticks
 
 START = datetime(2026, 3, 1, 22, 7, tzinfo=UTC)
 

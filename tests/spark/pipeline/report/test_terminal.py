@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from spark.pipeline.report.samples import HOSTILE, minute, report_of, sample
 from spark.pipeline.results_folder import requests
-from trionet.spark.pipeline.report.terminal import divided, write
+from trionet.spark.pipeline.report.text._terminal import divided, write
 
 
 class Terminal(io.StringIO):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from trionet.errors import ConfigError
-from trionet.spark.pipeline.report.time_range import TimeRange, shown, time_range
+from trionet.spark.pipeline.report.data._time_range import TimeRange, shown, time_range
 
 NOW = datetime(2026, 3, 1, 12, 30, 15, tzinfo=UTC)
 DAY = datetime(2026, 2, 27, tzinfo=UTC)

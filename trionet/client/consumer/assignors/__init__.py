@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from .assignor import (
+from ._assignor import (
     Assignor,
     MemberSubscription,
     PartitionsByTopic,
     RebalanceProtocol,
     partitions_by_topic,
 )
-from .cooperative_sticky_assignor import CooperativeStickyAssignor
-from .range_assignor import RangeAssignor
-from .round_robin_assignor import RoundRobinAssignor
-from .sticky_assignor import StickyAssignor
+from ._cooperative_sticky_assignor import CooperativeStickyAssignor
+from ._range_assignor import RangeAssignor
+from ._round_robin_assignor import RoundRobinAssignor
+from ._sticky_assignor import StickyAssignor
 
 __all__ = [
     "Assignor",

@@ -15,7 +15,7 @@ from trionet.protocol.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
 )
-from trionet.protocol.wire import (
+from trionet.protocol._wire import (
     MALFORMED,
     P_i,
     REQUEST_ELEMENTS_MAX,
@@ -34,7 +34,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol.wire import Codecs
+    from trionet.protocol._wire import Codecs
 
 U_hhh = Struct(">hhh").unpack_from
 U_hi = Struct(">hi").unpack_from

@@ -16,7 +16,7 @@ from trionet.protocol.messages.create_acls import (
     CreateAclsRequest,
     CreateAclsResponse,
 )
-from trionet.protocol.wire import (
+from trionet.protocol._wire import (
     MALFORMED,
     P_h,
     P_i,
@@ -36,7 +36,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol.wire import Codecs
+    from trionet.protocol._wire import Codecs
 
 U_bb = Struct(">bb").unpack_from
 U_bh = Struct(">bh").unpack_from

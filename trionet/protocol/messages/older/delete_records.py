@@ -18,7 +18,7 @@ from trionet.protocol.messages.delete_records import (
     DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
-from trionet.protocol.wire import (
+from trionet.protocol._wire import (
     MALFORMED,
     P_h,
     P_i,
@@ -38,7 +38,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol.wire import Codecs
+    from trionet.protocol._wire import Codecs
 
 U_h = Struct(">h").unpack_from
 U_i = Struct(">i").unpack_from

@@ -18,7 +18,7 @@ from trionet.protocol.messages.describe_client_quotas import (
     EntryData,
     ValueData,
 )
-from trionet.protocol.wire import (
+from trionet.protocol._wire import (
     MALFORMED,
     P_h,
     P_i,
@@ -38,7 +38,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol.wire import Codecs
+    from trionet.protocol._wire import Codecs
 
 U_o = Struct(">?").unpack_from
 U_bh = Struct(">bh").unpack_from

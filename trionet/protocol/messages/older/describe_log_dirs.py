@@ -18,7 +18,7 @@ from trionet.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from trionet.protocol.wire import (
+from trionet.protocol._wire import (
     ArrayReaders,
     ArrayWriters,
     MALFORMED,
@@ -41,7 +41,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol.wire import Codecs
+    from trionet.protocol._wire import Codecs
 
 U_h = Struct(">h").unpack_from
 U_hh = Struct(">hh").unpack_from

@@ -14,7 +14,7 @@ from trionet.protocol.messages.end_txn import (
     EndTxnRequest,
     EndTxnResponse,
 )
-from trionet.protocol.wire import (
+from trionet.protocol._wire import (
     MALFORMED,
     P_h,
     P_ih,
@@ -33,7 +33,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol.wire import Codecs
+    from trionet.protocol._wire import Codecs
 
 U_h = Struct(">h").unpack_from
 U_ih = Struct(">ih").unpack_from

@@ -20,7 +20,7 @@ from trionet.protocol.messages.fetch import (
     ForgottenTopic,
     PartitionData,
 )
-from trionet.protocol.wire import (
+from trionet.protocol._wire import (
     ArrayReaders,
     ArrayWriters,
     MALFORMED,
@@ -44,7 +44,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol.wire import Codecs
+    from trionet.protocol._wire import Codecs
 
 U_h = Struct(">h").unpack_from
 U_i = Struct(">i").unpack_from

@@ -14,7 +14,7 @@ from trionet.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-from trionet.protocol.wire import (
+from trionet.protocol._wire import (
     MALFORMED,
     P_b,
     P_h,
@@ -35,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol.wire import Codecs
+    from trionet.protocol._wire import Codecs
 
 U_b = Struct(">b").unpack_from
 U_h = Struct(">h").unpack_from

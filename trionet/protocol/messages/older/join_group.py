@@ -16,7 +16,7 @@ from trionet.protocol.messages.join_group import (
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
-from trionet.protocol.wire import (
+from trionet.protocol._wire import (
     MALFORMED,
     P_h,
     P_i,
@@ -38,7 +38,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol.wire import Codecs
+    from trionet.protocol._wire import Codecs
 
 U_h = Struct(">h").unpack_from
 U_hih = Struct(">hih").unpack_from

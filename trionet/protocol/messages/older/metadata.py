@@ -18,7 +18,7 @@ from trionet.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from trionet.protocol.wire import (
+from trionet.protocol._wire import (
     ArrayReaders,
     ArrayWriters,
     MALFORMED,
@@ -44,7 +44,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol.wire import Codecs
+    from trionet.protocol._wire import Codecs
 
 U_o = Struct(">?").unpack_from
 U_ooo = Struct(">???").unpack_from

@@ -19,7 +19,7 @@ from trionet.protocol.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
-from trionet.protocol.wire import (
+from trionet.protocol._wire import (
     MALFORMED,
     NO_UUID,
     P_h,
@@ -41,7 +41,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol.wire import Codecs
+    from trionet.protocol._wire import Codecs
 
 U_h = Struct(">h").unpack_from
 U_hii = Struct(">hii").unpack_from

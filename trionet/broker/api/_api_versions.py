@@ -1,0 +1,74 @@
+"""ApiVersions, versions 0 to 4: which APIs are served, in which versions (KIP-35, KIP-511).
+
+Gap: no features are listed, since none of Kafka's feature levels applies to one node.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import re
+
+from ...protocol import error_codes
+from ...protocol.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
+from ...server._connection import SOFTWARE_CHARS_MAX, ClientSoftware, Connection
+from ._call import Call
+
+# KIP-511: what a client may call itself and its version, and since when it does.
+SOFTWARE_SINCE = 3
+_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+class AdvertisedApis:
+    """The handler of ApiVersions.
+
+    Attributes:
+        ranges: the served versions of each API.
+    """
+
+    ranges: list[ApiVersion]
+
+    def __init__(self) -> None:
+        self._encoded: dict[int, bytes] = {}
+
+    async def handle(  # noqa: ASYNC910 - as every handler
+        self, request: ApiVersionsRequest, call: Call
+    ) -> ApiVersionsResponse | bytes:
+        """Respond to one call, and note what the client says about its software."""
+        found = self.response(request, call.version)
+        if found.error_code:
+            return found
+        if call.version >= SOFTWARE_SINCE:
+            connection: Connection = call.request.channel.attachment
+            software = ClientSoftware(
+                request.client_software_name[:SOFTWARE_CHARS_MAX],
+                request.client_software_version[:SOFTWARE_CHARS_MAX],
+            )
+            if connection.client_software != software:
+                connection.client_software = software
+        if call.wants_lists:  # an interceptor is to see the message
+            return found
+        # Every connection begins with it, and it is the same for all.
+        body = self._encoded.get(call.version)
+        if body is None:
+            body = self._encoded[call.version] = call.encode_body(found)
+        return call.frame_body(body)
+
+    def response(self, request: ApiVersionsRequest | None, version: int) -> ApiVersionsResponse:
+        """The response, also to a client that has not authenticated yet.
+
+        Args:
+            request: None for one of a version that is not served: only its sender knows its form.
+                The response is the error, with all ranges for the next attempt.
+            version: of the request.
+        """
+        if request is None:
+            return ApiVersionsResponse(
+                error_code=error_codes.UNSUPPORTED_VERSION, api_keys=self.ranges
+            )
+        if version >= SOFTWARE_SINCE and not (
+            _SOFTWARE.fullmatch(request.client_software_name)
+            and _SOFTWARE.fullmatch(request.client_software_version)
+        ):
+            return ApiVersionsResponse(error_code=error_codes.INVALID_REQUEST)
+        return ApiVersionsResponse(api_keys=self.ranges)

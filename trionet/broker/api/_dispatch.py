@@ -1,0 +1,263 @@
+"""From a frame to the handler of its API: the table that dispatches is the one that is advertised.
+
+(Kafka: KafkaApis.) A request that does not decode, or asks for a version that is not served, closes
+its connection with the reason; ApiVersions alone is answered in any version (KIP-511).
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+from typing import Any, Final
+
+import attrs
+
+from ...errors import WireFormatError
+from ...net.wire._close_reason import CloseReason
+from ...net.wire._transmission import Send
+from ...protocol import api_keys
+from ...protocol._codec import ApiVersionCodec, lookup
+from ...protocol._header import decode_request_header, skip_tags
+from ...protocol._wire import REQUEST_ELEMENTS_MAX
+from ...protocol.messages.api_versions import ApiVersion
+from ...server._connection import Connection
+from ...server._request_channel import CloseConnection, NoOp, Request, Response
+from ..model._request_log_topic import OwnTopic
+from ._api_versions import AdvertisedApis
+from ._call import QUICK_ELEMENTS, Call, TakesLong
+from ._long_calls import LongCalls
+from ._request_counts import RequestCounts, RouteCounts
+from ._request_logger import log_request
+from ._request_logger import logger as _request_log
+
+Handle = Callable[[Any, Call], Awaitable[Any]]
+"""``async (request message, call) -> answer``: a message to encode; a Response to give as it is
+(no answer, or closing the connection); or None, for a call that is answered later."""
+
+Intercept = Callable[[Any, Call, Handle], Awaitable[Any]]
+"""``async (request message, call, handle) -> answer``: answers in place of the API's own
+``handle``, which it may call, or not. The answer is what ``handle`` would give."""
+
+
+@attrs.frozen
+class Api:
+    """One served API.
+
+    Attributes:
+        key: Kafka's number.
+        min_version: lowest version that is served.
+        max_version: highest version that is served: a released Kafka's, not the schema's.
+        handle: answers one call; as it is declared (:func:`serves`) its first argument is what
+            the handlers of one node work on.
+        never_waits: ``handle`` makes no checkpoint: it leaves to tasks what takes its time.
+        only_responds: a call changes nothing that a client could find out by another call.
+        quick_elements: a request with more elements is read in steps.
+    """
+
+    key: int
+    min_version: int
+    max_version: int
+    handle: Callable[..., Awaitable[Any]]
+    never_waits: bool = False
+    only_responds: bool = False
+    quick_elements: int = QUICK_ELEMENTS
+
+    def of(self, broker: Any) -> Api:
+        """The same of one node."""
+        return attrs.evolve(self, handle=partial(self.handle, broker))
+
+
+def serves(
+    key: int,
+    min_version: int,
+    max_version: int,
+    *,
+    never_waits: bool = False,
+    only_responds: bool = False,
+    quick_elements: int = QUICK_ELEMENTS,
+) -> Callable[[Callable[..., Awaitable[Any]]], Api]:
+    """Declare what a handler serves; for the arguments see :class:`Api`."""
+    return lambda handle: Api(
+        key, min_version, max_version, handle, never_waits, only_responds, quick_elements
+    )
+
+
+API_VERSIONS: Final = Api(api_keys.API_VERSIONS, 0, 4, AdvertisedApis.handle, only_responds=True)
+
+RESPONSES = (bytes, Send, NoOp, CloseConnection)
+"""What a handler may give besides a message."""
+
+
+class _Route:
+    """One (API, version) that was asked for at least once."""
+
+    __slots__ = (
+        "codec",
+        "counts",
+        "decode",
+        "handle",
+        "has_tagged_header",
+        "only_responds",
+        "quick_elements",
+    )
+
+    def __init__(
+        self, codec: ApiVersionCodec, api: Api, counts: RouteCounts, elements_max: int
+    ) -> None:
+        self.codec = codec
+        self.counts = counts
+        self.decode = codec.decode_request
+        self.handle = api.handle
+        self.only_responds = api.only_responds
+        # An object: the decoders are not compiled.
+        self.quick_elements: Any = min(elements_max, api.quick_elements)
+        self.has_tagged_header = codec.request_header_version == 2
+
+
+class Apis:
+    """The broker's APIs as a handler of the SocketServer.
+
+    Args:
+        apis: what is served beside ApiVersions.
+        long_calls: serves what would hold the loop up.
+        elements_max: what a request may hold: elements of arrays, arrays, and tags
+            (``request.max.elements``).
+        own_topic: the topic of the request log, if there is one: calls about it are not logged.
+
+    Attributes:
+        advertised: the served APIs as ApiVersions reports them.
+        long_calls: as given.
+        counts: the requests and errors of each API and version.
+        interceptor: sees every decoded call before its API does, for tests; None: nobody.
+    """
+
+    def __init__(
+        self,
+        apis: Iterable[Api],
+        long_calls: LongCalls,
+        elements_max: int = REQUEST_ELEMENTS_MAX,
+        own_topic: OwnTopic | None = None,
+    ) -> None:
+        self.advertised = AdvertisedApis()
+        served = {api.key: api for api in (API_VERSIONS.of(self.advertised), *apis)}
+        self._apis = {key: served[key] for key in sorted(served)}
+        self.advertised.ranges = [
+            ApiVersion(api_key=api.key, min_version=api.min_version, max_version=api.max_version)
+            for api in self._apis.values()
+        ]
+        self._never_wait = frozenset(key for key, api in self._apis.items() if api.never_waits)
+        self.long_calls = long_calls
+        self._elements_max = elements_max
+        self._routes: dict[tuple[int, int], _Route] = {}
+        self.counts = RequestCounts(api_keys.name_of(key) for key in self._apis)
+        self.interceptor: Intercept | None = None
+        self._own_topic = own_topic
+
+    async def handle(self, request: Request) -> Response | None:
+        """Answer one frame (see :data:`trionet.server._handler_pool.Handler`)."""
+        payload = request.payload
+        try:
+            key, version, correlation_id, client_id, position = decode_request_header(payload)
+            route = self._routes.get((key, version)) or self._find_route(key, version)
+            if route is None:
+                return self._unsupported(key, version, correlation_id, request)
+            if route.has_tagged_header:
+                position = skip_tags(payload, position)
+        except WireFormatError as error:
+            return CloseConnection(CloseReason.INVALID_REQUEST, str(error))
+        try:
+            message = route.decode(payload, position, route.quick_elements)
+        except WireFormatError as error:
+            if len(payload) - position <= route.quick_elements:
+                return CloseConnection(CloseReason.INVALID_REQUEST, str(error))
+            # Perhaps it has only more than is read in one piece.
+            call = self._begin(route, correlation_id, client_id, request)
+            self.long_calls.start(call, partial(self._serve_long, route, call, position))
+            return None
+        call = self._begin(route, correlation_id, client_id, request)
+        try:
+            answer = await self._called(route, call, message)
+        except TakesLong:
+            # Never of an interceptor, which wants lists; and the log has the request already.
+            self.long_calls.start(call, partial(route.handle, message, call))
+            return None
+        if answer is None or isinstance(answer, RESPONSES):
+            return answer
+        return call.encode(answer)
+
+    def _begin(
+        self, route: _Route, correlation_id: int, client_id: str | None, request: Request
+    ) -> Call:
+        counts = route.counts
+        counts.requests += 1
+        request.times = counts.times
+        request.kind = route.codec
+        request.client_id = client_id
+        connection: Connection = request.channel.attachment
+        connection.client_id = client_id
+        if counts.is_deprecated:
+            counts.note_deprecated(connection.client_software)
+        return Call(
+            route.codec,
+            correlation_id,
+            client_id,
+            request,
+            counts,
+            self.long_calls,
+            route.only_responds,
+        )
+
+    def _called(self, route: _Route, call: Call, message: Any) -> Awaitable[Any]:
+        """What is to be awaited for the response."""
+        own_topic = self._own_topic
+        if own_topic is not None and own_topic.is_touched_by(call.codec.api_key, message):
+            call.request.is_left_out = True
+        if _request_log.isEnabledFor(logging.DEBUG):
+            log_request(call, message)
+        interceptor = self.interceptor
+        if interceptor is None:
+            return route.handle(message, call)
+        call.wants_lists = True
+        return interceptor(message, call, route.handle)
+
+    async def _serve_long(self, route: _Route, call: Call, position: int) -> Any:
+        message = await self.long_calls.decode(call, position, self._elements_max)
+        return await self._called(route, call, message)
+
+    def never_waits(self, request: Request) -> bool:
+        """Whether :meth:`handle` comes back from a request without a checkpoint."""
+        # An interceptor may do as it likes. What is too short for a key is only refused.
+        return self.interceptor is None and (
+            int.from_bytes(request.payload[:2], "big") in self._never_wait
+        )
+
+    def _find_route(self, key: int, version: int) -> _Route | None:
+        api = self._apis.get(key)
+        if api is None or not api.min_version <= version <= api.max_version:
+            return None
+        codec = lookup(key, version)
+        assert codec is not None, f"no codec for a version that {api} serves"
+        counts = self.counts.route(api_keys.name_of(key), version)
+        route = self._routes[key, version] = _Route(codec, api, counts, self._elements_max)
+        return route
+
+    def _unsupported(
+        self, key: int, version: int, correlation_id: int, request: Request
+    ) -> Response:
+        if key == api_keys.API_VERSIONS:
+            # The body is not parsed: only the sender knows its form. The answer has the form
+            # of version 0, which every client can read (KIP-511).
+            codec = lookup(key, 0)
+            assert codec is not None
+            counts = self.counts.route(api_keys.name_of(key), 0)
+            call = Call(codec, correlation_id, None, request, counts, self.long_calls)
+            return call.encode(self.advertised.response(None, 0))
+        api = self._apis.get(key)
+        served = f"{api.min_version} to {api.max_version}" if api else "none"
+        return CloseConnection(
+            CloseReason.UNSUPPORTED_VERSION,
+            f"{api_keys.name_of(key)} version {version} was asked for; served: {served}",
+        )

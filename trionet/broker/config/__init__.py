@@ -1,0 +1,1 @@
+"""Configuration: Kafka's keys and defaults, overrides, and changes while the broker runs."""

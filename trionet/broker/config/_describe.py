@@ -1,0 +1,232 @@
+"""What DescribeConfigs tells about the broker's and a topic's configuration (Kafka: ConfigHelper).
+
+Kafka's documentation texts are not told. What is read-only here is what is read-only in Kafka;
+:mod:`._dynamic_keys` has the keys that this version refuses to change all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from ...protocol._config_types import PASSWORD, Value, value_text
+from . import _listener_keys as listener_keys
+from ._broker_config import BROKER_KEYS, find_key
+from ._broker_keys import DYNAMIC_ONLY, OURS
+from ._broker_keys_not_applied import INTERNAL
+from ._dynamic_config import DynamicConfig
+from ._dynamic_keys import DYNAMIC
+from ._topic_keys import INTERNAL_SEGMENT_BYTES, TOPIC_KEYS, broker_value
+
+# Where a value comes from (Kafka: DescribeConfigsResponse.ConfigSource).
+DYNAMIC_TOPIC_CONFIG = 1
+DYNAMIC_BROKER_CONFIG = 2
+DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+STATIC_BROKER_CONFIG = 4
+DEFAULT_CONFIG = 5
+DYNAMIC_BROKER_LOGGER_CONFIG = 6
+
+_UNKNOWN_TYPE = 0
+
+# Keys that stand for the same thing, the first that is set wins (DynamicBrokerConfig).
+_BROKER_SYNONYMS = {
+    key: group
+    for group in (
+        ("log.roll.ms", "log.roll.hours"),
+        ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+        ("log.flush.interval.ms", "log.flush.scheduler.interval.ms"),
+        ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    )
+    for key in group
+    # The scheduler's interval is a fallback, but no name for the other.
+    if key != "log.flush.scheduler.interval.ms"
+}
+
+# Told only where they are set, whether this version applies them or not; and those that Kafka does
+# not have.
+_INTERNAL_KEYS = frozenset(
+    (
+        *(row[0] for row in (*INTERNAL, *OURS, *DYNAMIC_ONLY)),
+        "log.initial.task.delay.ms",
+        "producer.id.expiration.check.interval.ms",
+    )
+)
+
+
+class ConfigSynonym(NamedTuple):
+    """One place that could give a key its value; a password's value is ``None``."""
+
+    name: str
+    value: str | None
+    source: int
+
+
+class ConfigEntry(NamedTuple):
+    """One key as DescribeConfigs answers it; ``synonyms`` go from the strongest to the default."""
+
+    name: str
+    value: str | None
+    source: int
+    is_default: bool
+    is_sensitive: bool
+    read_only: bool
+    type: int
+    documentation: str | None
+    synonyms: tuple[ConfigSynonym, ...]
+
+
+def describe_topic(
+    broker: DynamicConfig, overrides: Mapping[str, str], keys: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """Every topic key, by name; Kafka's internal ones only where they are set.
+
+    Args:
+        broker: the broker's settings.
+        overrides: the topic's own settings.
+        keys: those of them that are wanted; None for all.
+    """
+    entries = []
+    for row in TOPIC_KEYS.values():
+        name = row.name
+        if keys is not None and name not in keys:
+            continue
+        own = overrides.get(name)
+        if own is None and name == INTERNAL_SEGMENT_BYTES:
+            continue
+        value = value_text(broker_value(broker.current, row)) if own is None else own
+        synonyms = _synonyms(broker, [key for key, _ in row.synonyms])
+        if own is not None:
+            synonyms = (ConfigSynonym(name, own, DYNAMIC_TOPIC_CONFIG), *synonyms)
+        entries.append(_entry(name, value, row.kind, synonyms, read_only=False))
+    return entries
+
+
+def describe_broker(
+    broker: DynamicConfig, keys: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """Every broker key, or those wanted, by name; Kafka's internal ones only where they are set."""
+    current = broker.current
+    shown = {key for key in BROKER_KEYS if key not in _INTERNAL_KEYS} | current.given.keys()
+    if keys is not None:
+        shown.intersection_update(keys)
+    return [
+        _entry(
+            key,
+            value_text(current[key]),
+            find_key(key)[1],
+            _synonyms(broker, _broker_synonyms(key), key),
+            read_only=key not in DYNAMIC,
+        )
+        for key in sorted(shown)
+    ]
+
+
+def describe_all_brokers(
+    broker: DynamicConfig, keys: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """What was altered for all brokers, and nothing else, by name."""
+    return [
+        _entry(
+            key,
+            value_text(value),
+            find_key(key)[1],
+            (_place(key, value, DYNAMIC_DEFAULT_BROKER_CONFIG),),
+            read_only=key not in DYNAMIC,
+        )
+        for key, value in sorted(broker.cluster.items())
+        if keys is None or key in keys
+    ]
+
+
+def describe_loggers(
+    levels: Mapping[str, str], keys: Collection[str] | None = None
+) -> list[ConfigEntry]:
+    """The loggers of the broker with their levels, as if they were keys."""
+    return [
+        ConfigEntry(
+            name,
+            level,
+            DYNAMIC_BROKER_LOGGER_CONFIG,
+            is_default=False,
+            is_sensitive=False,
+            read_only=False,
+            type=_UNKNOWN_TYPE,
+            documentation=None,
+            synonyms=(),
+        )
+        for name, level in levels.items()
+        if keys is None or name in keys
+    ]
+
+
+def _broker_synonyms(key: str) -> tuple[str, ...]:
+    """The keys that could give a key its value; a listener's own has that of all beside it."""
+    if key.startswith(listener_keys.PREFIX):
+        return key, listener_keys.split(key)[2]
+    return _BROKER_SYNONYMS.get(key, (key,))
+
+
+def _entry(
+    name: str,
+    value: str | None,
+    kind: int,
+    synonyms: tuple[ConfigSynonym, ...],
+    *,
+    read_only: bool,
+) -> ConfigEntry:
+    source = synonyms[0].source if synonyms else DEFAULT_CONFIG
+    is_sensitive = kind == PASSWORD
+    return ConfigEntry(
+        name,
+        None if is_sensitive else value,
+        source,
+        source == DEFAULT_CONFIG,
+        is_sensitive,
+        read_only,
+        kind,
+        None,
+        synonyms,
+    )
+
+
+def _synonyms(
+    broker: DynamicConfig, keys: Iterable[str], described: str | None = None
+) -> tuple[ConfigSynonym, ...]:
+    """All settings of the keys, then all their defaults, from the described key's own on.
+
+    Whatever stands before that key's own entry is dropped, as Kafka does: a topic's
+    ``retention.ms`` that comes from ``log.retention.hours`` is told as a default without synonyms.
+
+    Args:
+        broker: the broker's settings.
+        keys: by falling precedence.
+        described: the key to begin with; by default the first one.
+    """
+    keys = tuple(keys)
+    first = described or (keys[0] if keys else "")
+    found = list(_places(broker, keys))
+    for index, place in enumerate(found):
+        if place.name == first:
+            return tuple(found[index:])
+    return ()
+
+
+def _places(broker: DynamicConfig, keys: Sequence[str]) -> Iterator[ConfigSynonym]:
+    layers = (
+        (broker.own, DYNAMIC_BROKER_CONFIG),
+        (broker.cluster, DYNAMIC_DEFAULT_BROKER_CONFIG),
+        (broker.static.given, STATIC_BROKER_CONFIG),
+    )
+    for settings, source in layers:
+        for key in keys:
+            if key in settings:
+                yield _place(key, settings[key], source)
+    for key in keys:
+        default = BROKER_KEYS[key][2] if key in BROKER_KEYS else None
+        if default is not None:
+            yield _place(key, default, DEFAULT_CONFIG)
+
+
+def _place(key: str, value: Value, source: int) -> ConfigSynonym:
+    is_sensitive = find_key(key)[1] == PASSWORD
+    return ConfigSynonym(key, None if is_sensitive else value_text(value), source)

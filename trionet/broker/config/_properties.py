@@ -1,0 +1,120 @@
+r"""Java's ``.properties`` format, as Kafka reads ``server.properties`` with it.
+
+A key ends at the first ``=``, ``:`` or white space; a backslash at the end of a line continues it,
+elsewhere it escapes one character or, as ``\uXXXX``, names one (Java: Properties.load).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Final
+
+from ..._util._regular_file import read_regular_file
+from ...errors import ConfigError
+
+#: A broker's settings have some kilobytes.
+PROPERTIES_BYTES_MAX: Final = 1024 * 1024
+
+_BLANK = " \t\f"
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_HEX_DIGITS = frozenset("0123456789abcdefABCDEF")
+
+
+def read_properties(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Read a file; see :func:`parse_properties`.
+
+    The file may be a pipe, as a shell's ``<(command)`` is. It is UTF-8; one that is not is read as
+    ISO 8859-1, as Java always does.
+
+    Raises:
+        ConfigError: the file cannot be read, or a line is malformed; names the file and the line.
+    """
+    try:
+        data = read_regular_file(path, PROPERTIES_BYTES_MAX, takes_pipes=True)
+    except OSError as error:
+        raise ConfigError(f"cannot read {os.fspath(path)}: {error.strerror}") from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("iso-8859-1")
+    return parse_properties(text, os.fspath(path))
+
+
+def parse_properties(text: str, source: str = "<text>") -> dict[str, str]:
+    r"""Keys and values; of a key that comes twice the last value counts, as in Java.
+
+    Args:
+        text: the whole text; lines end with ``\n``, ``\r`` or both.
+        source: named in errors.
+
+    Raises:
+        ConfigError: a line has no key or a malformed ``\u`` escape; ``source:line: ...``.
+    """
+    properties: dict[str, str] = {}
+    for number, line in _logical_lines(text):
+        key_end, value_start = _split(line)
+        where = f"{source}:{number}"
+        key = _unescape(line[:key_end], where)
+        if not key:
+            raise ConfigError(f"{where}: no key before {line[key_end:]!r}; allowed: key=value")
+        properties[key] = _unescape(line[value_start:], where)
+    return properties
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines that say something, continuations joined, with the number of their first line."""
+    joined: list[str] = []
+    first = 0
+    for number, raw in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
+        line = raw.lstrip(_BLANK)
+        if not any(joined):
+            # Only here: what continues a line that said something is never a comment.
+            joined, first = [], number
+            if not line or line[0] in "#!":
+                continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            joined.append(line[:-1])
+            continue
+        yield first, "".join((*joined, line))
+        joined = []
+    if any(joined):
+        yield first, "".join(joined)
+
+
+def _split(line: str) -> tuple[int, int]:
+    """Where the key ends and where the value starts: white space, and one ``=`` or ``:`` in it."""
+    end = 0
+    while end < len(line) and line[end] not in _BLANK + "=:":
+        end += 2 if line[end] == "\\" else 1
+    end = min(end, len(line))
+    value = line[end:].lstrip(_BLANK)
+    if value[:1] in ("=", ":"):
+        value = value[1:].lstrip(_BLANK)
+    return end, len(line) - len(value)
+
+
+def _unescape(text: str, where: str) -> str:
+    if "\\" not in text:
+        return text
+    parts: list[str] = []
+    position = 0
+    while (backslash := text.find("\\", position)) >= 0:
+        parts.append(text[position:backslash])
+        escaped = text[backslash + 1 : backslash + 2]
+        position = backslash + 2
+        if escaped == "u":
+            digits = text[position : position + 4]
+            if len(digits) < 4 or not _HEX_DIGITS.issuperset(digits):
+                raise ConfigError(
+                    f"{where}: malformed escape {text[backslash : position + 4]!r}; allowed: \\u"
+                    " and four hexadecimal digits (a backslash itself is written twice)"
+                )
+            parts.append(chr(int(digits, 16)))
+            position += 4
+        else:
+            parts.append(_ESCAPES.get(escaped, escaped))
+    parts.append(text[position:])
+    # Java's characters are UTF-16 units: two escapes may be the halves of one character.
+    return "".join(parts).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,254 @@
+"""Groups and their offsets in the broker's database: read at the start, written behind.
+
+(Kafka: the topic ``__consumer_offsets``.) Writes are queued and committed together, one transaction
+for all that came while the one before was on its way, so that a thousand commits a second cost a
+few dozen waits for the disk. Each write is told when it is done, and only then may it be answered.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
+from operator import attrgetter
+from typing import TYPE_CHECKING, TypeVar
+
+import attrs
+import trio
+
+from ..storage._database import ROWS_PER_TURN, Database, DatabaseError, Steps
+from ._committed_offsets import CommittedOffset, CommittedOffsets, Partition
+from ._group_record import members_of, pieces
+from ._stored_group import StoredGroup, StoredMember
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+logger = logging.getLogger("trionet.broker")
+
+R = TypeVar("R")
+
+# What the column of a group's members has if they are in pieces.
+_IN_PIECES = ""
+
+# attrs.astuple takes as long as storing a row.
+_columns = attrgetter(*(field.name for field in attrs.fields(CommittedOffset)))
+
+Statements = Steps
+"""Executes statements, in a thread; must leave the loop's state alone."""
+
+Done = Callable[[DatabaseError | None], None]
+"""Called in the loop when a write is stored, or with why it could not be."""
+
+
+class GroupStore:
+    """The part of the database that groups are kept in, for all coordinators.
+
+    Attributes:
+        offsets: what groups have committed, as it is in the database.
+        commits: how many commits of a group are on their way there.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.offsets = CommittedOffsets()
+        self.commits: Counter[str] = Counter()
+        self._database = database
+        self._queue: list[tuple[Statements, Done]] = []
+        self._has_work = trio.Event()
+
+    def write(self, statements: Statements, done: Done) -> None:
+        """Queue a write; it is part of the next transaction of :meth:`run`."""
+        self._queue.append((statements, done))
+        self._has_work.set()
+
+    def forget_topic(self, topic: str) -> None:
+        """A topic was deleted, with the stored offsets in it: so are those being stored now."""
+
+        def stored(error: DatabaseError | None) -> None:
+            if error is None:
+                self.offsets.remove_topic(topic)
+
+        self.write(remove_topic_offsets(topic), stored)
+
+    async def flush(self) -> None:
+        """Wait until what was queued so far is written; :meth:`run` must be running."""
+        has_ended = trio.Event()
+        self.write(lambda _: iter(()), lambda _: has_ended.set())
+        await has_ended.wait()
+
+    async def run(self) -> None:
+        """Write what is queued, until cancelled; what is begun then still ends."""
+        while True:
+            await self._has_work.wait()
+            self._has_work = trio.Event()
+            queue, self._queue = self._queue, []
+            error = await self._commit([statements for statements, _ in queue])
+            if error is not None and len(queue) > 1:
+                # One of them may be to blame for all.
+                for statements, done in queue:
+                    done(await self._commit([statements]))
+                continue
+            for _, done in queue:
+                done(error)
+
+    async def _commit(self, writes: list[Statements]) -> DatabaseError | None:
+        def work(connection: Connection) -> Iterator[int]:
+            for statements in writes:
+                yield from statements(connection)
+
+        try:
+            await self._database.transaction_in_steps(work)
+        except DatabaseError as error:
+            logger.warning("cannot store consumer groups: %s", error)
+            return error
+        return None
+
+    async def load(self) -> tuple[list[StoredGroup], dict[str, dict[Partition, CommittedOffset]]]:
+        """All groups and offsets.
+
+        Raises:
+            DatabaseError: they cannot be read.
+        """
+        return await self._database.read(_load)
+
+
+def put_group(group: StoredGroup) -> Statements:
+    """Store a group in place of what was stored of it."""
+    row = (
+        group.id,
+        group.generation,
+        group.protocol_type,
+        group.protocol_name,
+        group.leader_id,
+        group.changed_at_ms,
+        _IN_PIECES,
+    )
+
+    def statements(connection: Connection) -> Iterator[int]:
+        connection.execute(
+            "INSERT OR REPLACE INTO consumer_group VALUES (?, ?, ?, ?, ?, ?, ?)", row
+        )
+        connection.execute("DELETE FROM group_piece WHERE group_id = ?", (group.id,))
+        yield 2
+        for number, data in enumerate(pieces(group.members)):
+            connection.execute("INSERT INTO group_piece VALUES (?, ?, ?)", (group.id, number, data))
+            yield ROWS_PER_TURN  # a piece is as much work
+
+    return statements
+
+
+def put_offsets(group_id: str, offsets: Mapping[Partition, CommittedOffset]) -> Statements:
+    """Store committed offsets of a group."""
+
+    def statements(connection: Connection) -> Iterator[int]:
+        for some in _in_parts(offsets.items()):
+            connection.executemany(
+                "INSERT OR REPLACE INTO committed_offset VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [(group_id, *partition, *_columns(each)) for partition, each in some],
+            )
+            yield len(some)
+
+    return statements
+
+
+def remove_offsets(group_id: str, partitions: Collection[Partition]) -> Statements:
+    """Remove committed offsets of a group."""
+
+    def statements(connection: Connection) -> Iterator[int]:
+        for some in _in_parts((group_id, *partition) for partition in partitions):
+            connection.executemany(
+                'DELETE FROM committed_offset WHERE group_id = ? AND topic = ? AND "partition" = ?',
+                some,
+            )
+            yield len(some)
+
+    return statements
+
+
+def remove_topic_offsets(topic: str) -> Statements:
+    """Remove what all groups have committed of a topic."""
+
+    def statements(connection: Connection) -> Iterator[int]:
+        connection.execute("DELETE FROM committed_offset WHERE topic = ?", (topic,))
+        yield ROWS_PER_TURN
+
+    return statements
+
+
+def remove_group(group_id: str) -> Statements:
+    """Remove a group and its offsets."""
+
+    def statements(connection: Connection) -> Iterator[int]:
+        connection.execute("DELETE FROM committed_offset WHERE group_id = ?", (group_id,))
+        yield ROWS_PER_TURN
+        connection.execute("DELETE FROM group_piece WHERE group_id = ?", (group_id,))
+        connection.execute("DELETE FROM consumer_group WHERE id = ?", (group_id,))
+        yield 2
+
+    return statements
+
+
+def _in_parts(rows: Iterable[R]) -> Iterator[list[R]]:
+    all_rows = iter(rows)
+    while some := list(islice(all_rows, ROWS_PER_TURN)):
+        yield some
+
+
+def _members(
+    connection: Connection, group_id: str, leader_id: str | None, text: str
+) -> tuple[StoredMember, ...]:
+    try:
+        if text != _IN_PIECES:
+            members = tuple(map(_member, json.loads(text)))
+        else:
+            rows = connection.execute(
+                "SELECT data FROM group_piece WHERE group_id = ? ORDER BY number", (group_id,)
+            )
+            members = members_of(b"".join(data for (data,) in rows))
+    except (ValueError, TypeError, LookupError) as error:
+        raise ValueError(f"the members of group {group_id!r}: {error}") from error
+    if members and leader_id not in {each.id for each in members}:
+        raise ValueError(f"the leader of group {group_id!r} is none of its members")
+    return members
+
+
+def _member(plain: dict[str, str]) -> StoredMember:
+    """A member as earlier versions stored it: JSON, with bytes in base64."""
+    of_bytes = {name: base64.b64decode(plain[name]) for name in ("metadata", "assignment")}
+    return StoredMember(**{**plain, **of_bytes})  # type: ignore[arg-type]
+
+
+def _load(
+    connection: Connection,
+) -> tuple[list[StoredGroup], dict[str, dict[Partition, CommittedOffset]]]:
+    groups = [
+        StoredGroup(
+            id,
+            _int32(generation),
+            kind,
+            name,
+            leader,
+            since,
+            _members(connection, id, leader, members),
+        )
+        for id, generation, kind, name, leader, since, members in connection.execute(
+            "SELECT id, generation, protocol_type, protocol_name, leader_id, changed_at_ms, members"
+            " FROM consumer_group"
+        ).fetchall()
+    ]
+    offsets: dict[str, dict[Partition, CommittedOffset]] = {}
+    for group_id, topic, partition, offset, epoch, *row in connection.execute(
+        "SELECT * FROM committed_offset"
+    ):
+        committed = CommittedOffset(offset, _int32(epoch), *row)
+        offsets.setdefault(group_id, {})[topic, _int32(partition)] = committed
+    return groups, offsets
+
+
+def _int32(value: int) -> int:
+    if not -1 <= value < 2**31:
+        raise ValueError(f"{value} is stored where a number of 31 bits was")
+    return value

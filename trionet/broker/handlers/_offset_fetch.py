@@ -1,0 +1,204 @@
+"""OffsetFetch, versions 0 to 10: what a group has committed; many groups from version 8 on.
+
+There are no transactions, so that no offset is ever pending and ``require_stable`` changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ...protocol import api_keys, error_codes
+from ...protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+from ..api._call import Call
+from ..api._dispatch import serves
+from ..groups._committed_offsets import CommittedOffset, Partition
+from ..model._broker_state import BrokerState
+
+# Before, there is no place for an error but that of each partition.
+TOP_LEVEL_ERROR_VERSION = 2
+MANY_GROUPS_VERSION = 8
+TOPIC_ID_VERSION = 10
+# What is told of a partition without a committed offset.
+_NONE = CommittedOffset(-1, -1, "", 0)
+
+
+@serves(api_keys.OFFSET_FETCH, 0, 10, only_responds=True)
+async def handle(
+    broker: BrokerState, request: OffsetFetchRequest, call: Call
+) -> OffsetFetchResponse:
+    if call.version < MANY_GROUPS_VERSION:
+        return await _one_group(broker, request, call)
+    call.expect(len(request.groups))
+    wanted = []
+    whole = set()
+    for group in request.groups:
+        if call.must_pause():
+            await call.pause()
+        if group.topics is None:
+            if group.group_id in whole:
+                continue  # all that it has committed is told once (Kafka: as often as asked for)
+            whole.add(group.group_id)
+        wanted.append(group)
+    call.expect(sum(len(broker.groups.offsets.of(group_id)) for group_id in whole))
+    groups = [await _group(broker, group, call) for group in wanted]
+    return OffsetFetchResponse(groups=groups)
+
+
+async def _one_group(
+    broker: BrokerState, request: OffsetFetchRequest, call: Call
+) -> OffsetFetchResponse:
+    error_code = broker.groups.elsewhere(request.group_id)
+    if error_code:
+        if call.version < TOP_LEVEL_ERROR_VERSION:
+            return _refused(request, error_code)
+        return OffsetFetchResponse(error_code=error_code)
+    offsets = broker.groups.offsets.of(request.group_id)
+    wanted: list[tuple[str, list[int]]]
+    if request.topics is None:
+        call.expect(len(offsets))
+        wanted = await _by_topic(offsets, call)
+    else:
+        wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
+    topics = (
+        OffsetFetchResponseTopic(
+            name=name,
+            partitions=call.elements(
+                (_old_partition(i, offsets.get((name, i), _NONE)) for i in partitions),
+                len(partitions),
+            ),
+        )
+        for name, partitions in wanted
+    )
+    return OffsetFetchResponse(topics=call.elements(topics, len(wanted)))
+
+
+def _old_partition(index: int, committed: CommittedOffset) -> OffsetFetchResponsePartition:
+    return OffsetFetchResponsePartition(
+        partition_index=index,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+    )
+
+
+def _refused(request: OffsetFetchRequest, error_code: int) -> OffsetFetchResponse:
+    """The error, said of each partition."""
+    return OffsetFetchResponse(
+        topics=[
+            OffsetFetchResponseTopic(
+                name=topic.name,
+                partitions=[
+                    OffsetFetchResponsePartition(
+                        partition_index=index,
+                        committed_offset=_NONE.offset,
+                        metadata=_NONE.metadata,
+                        error_code=error_code,
+                    )
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or ()
+        ],
+    )
+
+
+async def _group(
+    broker: BrokerState, group: OffsetFetchRequestGroup, call: Call
+) -> OffsetFetchResponseGroup:
+    if call.must_pause():
+        await call.pause()
+    error_code = broker.groups.elsewhere(group.group_id)
+    if error_code:
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=error_code)
+    offsets = broker.groups.offsets.of(group.group_id)
+    topics: Iterable[OffsetFetchResponseTopics]
+    if group.topics is None:
+        told = [
+            each
+            for each in await _by_topic(offsets, call)
+            if call.version < TOPIC_ID_VERSION or broker.topics.get(each[0]) is not None
+        ]
+        count = len(told)
+        topics = (_whole_topic(broker, call, offsets, *each) for each in told)
+    else:
+        count = len(group.topics)
+        topics = (_topic(broker, call, offsets, asked) for asked in group.topics)
+    return OffsetFetchResponseGroup(group_id=group.group_id, topics=call.elements(topics, count))
+
+
+def _whole_topic(
+    broker: BrokerState,
+    call: Call,
+    offsets: Mapping[Partition, CommittedOffset],
+    name: str,
+    partitions: list[int],
+) -> OffsetFetchResponseTopics:
+    topic = OffsetFetchResponseTopics(name=name)
+    known = broker.topics.get(name)
+    if known is not None:
+        topic.topic_id = known.id
+    topic.partitions = call.elements(
+        (_partition(index, offsets.get((name, index), _NONE)) for index in partitions),
+        len(partitions),
+    )
+    return topic
+
+
+def _topic(
+    broker: BrokerState,
+    call: Call,
+    offsets: Mapping[Partition, CommittedOffset],
+    asked: OffsetFetchRequestTopics,
+) -> OffsetFetchResponseTopics:
+    name = asked.name
+    error_code = error_codes.NONE
+    if call.version >= TOPIC_ID_VERSION:
+        known = broker.topics.by_id(asked.topic_id)
+        if known is None:
+            error_code = error_codes.UNKNOWN_TOPIC_ID
+        else:
+            name = known.name
+    return OffsetFetchResponseTopics(
+        name=asked.name,
+        topic_id=asked.topic_id,
+        partitions=call.elements(
+            (
+                _partition(index, offsets.get((name, index), _NONE), error_code)
+                for index in asked.partition_indexes
+            ),
+            len(asked.partition_indexes),
+        ),
+    )
+
+
+def _partition(
+    index: int, committed: CommittedOffset, error_code: int = error_codes.NONE
+) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(
+        partition_index=index,
+        committed_offset=committed.offset,
+        committed_leader_epoch=committed.leader_epoch,
+        metadata=committed.metadata,
+        error_code=error_code,
+    )
+
+
+async def _by_topic(
+    offsets: Mapping[Partition, CommittedOffset], call: Call
+) -> list[tuple[str, list[int]]]:
+    topics: dict[str, list[int]] = {}
+    for name, index in list(offsets):
+        if call.must_pause():
+            await call.pause()
+        topics.setdefault(name, []).append(index)
+    return [(name, sorted(topics[name])) for name in sorted(topics)]

@@ -1,0 +1,493 @@
+"""The one door to the file system: everything the log opens, renames, removes and syncs.
+
+Two folders behind one interface: :class:`FolderDirectory` on a disk and
+:class:`~trionet.broker.log.files._memory_directory.MemoryDirectory` in RAM. Both hand out real
+descriptors, so that ``pwritev`` and ``sendfile`` work for either.
+
+Files that are appended to and sent (``.log``) are opened and kept open. Files that are only read or
+written whole or in long pieces (indexes, snapshots, checkpoints) are named, used and closed in one
+call, so that a partition costs one descriptor, not four.
+
+Nothing here is durable until it is synced: a file's bytes by :meth:`LogFile.sync` or
+:meth:`Directory.sync_file`, its name by :meth:`Directory.sync`. Only :meth:`Directory.replace`
+does both by itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
+
+import trio
+
+from ....errors import ConfigError
+from ._threads import in_thread
+
+T = TypeVar("T")
+
+Buffer = bytes | bytearray | memoryview
+
+# Log files leave so many to everything else: connections, the database, modules that are loaded.
+LEFT_DESCRIPTORS = 64
+
+# The kernel takes at most this many buffers in one gathering write (IOV_MAX).
+GATHER_BUFFERS_MAX = 1024
+
+_BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+class LogFile:
+    """An open file that closes its descriptor when the last reference to it is gone.
+
+    Whoever holds it, a range of it that is being sent for example, can read it, even if its name
+    was removed long ago.
+
+    Args:
+        descriptor: opened for reading and writing; this object owns it from now on.
+        in_memory: the file is RAM, so that no read of it ever waits for a disk.
+    """
+
+    __slots__ = ("__weakref__", "_descriptor", "in_memory")
+
+    def __init__(self, descriptor: int, *, in_memory: bool = False) -> None:
+        self._descriptor = descriptor
+        self.in_memory = in_memory
+
+    def fileno(self) -> int:
+        """The descriptor, valid as long as this object is referenced."""
+        return self._descriptor
+
+    def size(self) -> int:
+        """The length of the file in bytes, as the kernel has it."""
+        return os.fstat(self._descriptor).st_size
+
+    def read_at(self, position: int, count: int) -> bytes:
+        """Up to ``count`` bytes from ``position`` on; fewer only at the end of the file.
+
+        Thread-safe. May wait for the disk.
+        """
+        chunk = os.pread(self._descriptor, count, position)
+        if len(chunk) == count or not chunk:
+            return chunk
+        parts = [chunk]
+        got = len(chunk)
+        # The kernel caps one read at 2 GiB and may be interrupted; only b"" is the end.
+        while got < count and (chunk := os.pread(self._descriptor, count - got, position + got)):
+            parts.append(chunk)
+            got += len(chunk)
+        return b"".join(parts)
+
+    def write_at(self, position: int, buffers: list[Buffer]) -> int:
+        """Gathering write of at most :data:`GATHER_BUFFERS_MAX` buffers.
+
+        Returns:
+            The bytes written, which may be fewer than offered (a disk that fills up).
+
+        Raises:
+            OSError: nothing, or an unknown part, was written.
+        """
+        return os.pwritev(self._descriptor, buffers, position)
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to ``size`` bytes."""
+        os.ftruncate(self._descriptor, size)
+
+    def sync(self) -> None:
+        """Return when every byte written so far is on the disk. Blocks; call it in a thread.
+
+        Raises:
+            OSError: what is on the disk is unknown; syncing again proves nothing, because the
+                kernel may have dropped the pages it could not write.
+        """
+        _sync_descriptor(self._descriptor)
+
+    def __del__(self, _close: Callable[[int], None] = os.close) -> None:
+        descriptor = getattr(self, "_descriptor", -1)  # none if it was never made
+        if descriptor >= 0:
+            _close(descriptor)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(fd={self._descriptor})"
+
+
+class SeekingLogFile(LogFile):
+    """The same for systems without positioned reads and writes (Windows): seek, then act.
+
+    The descriptor has one position for all threads, hence the lock.
+    """
+
+    __slots__ = ("_position_lock",)
+
+    def __init__(self, descriptor: int, *, in_memory: bool = False) -> None:
+        super().__init__(descriptor, in_memory=in_memory)
+        self._position_lock = threading.Lock()
+
+    def read_at(self, position: int, count: int) -> bytes:
+        parts = []
+        with self._position_lock:
+            os.lseek(self._descriptor, position, os.SEEK_SET)
+            while count and (chunk := os.read(self._descriptor, count)):
+                parts.append(chunk)
+                count -= len(chunk)
+        return b"".join(parts)
+
+    def write_at(self, position: int, buffers: list[Buffer]) -> int:
+        with self._position_lock:
+            os.lseek(self._descriptor, position, os.SEEK_SET)
+            written = 0
+            for buffer in buffers:
+                count = os.write(self._descriptor, buffer)
+                written += count
+                if count < len(buffer):
+                    break
+            return written
+
+
+def leave_descriptors(descriptor: int) -> int:
+    """Take a descriptor for a log file, unless it is one of the last of the process.
+
+    A broker without any could not even load the code that deletes a topic.
+
+    Raises:
+        OSError: EMFILE.
+    """
+    limit = _descriptor_limit()
+    left = min(LEFT_DESCRIPTORS, limit // 16)
+    if descriptor >= limit - left:
+        os.close(descriptor)
+        raise OSError(
+            errno.EMFILE,
+            f"log files have all but {left} of the {limit} file descriptors that this"
+            " process may open; raise the limit (ulimit -n), or have fewer partitions",
+        )
+    return descriptor
+
+
+def log_file(descriptor: int, *, in_memory: bool = False) -> LogFile:
+    """The kind of file that this system can do."""
+    kind = LogFile if hasattr(os, "pwritev") and hasattr(os, "pread") else SeekingLogFile
+    return kind(descriptor, in_memory=in_memory)
+
+
+class FolderLock:
+    """A folder that belongs to this process."""
+
+    def __init__(self, file: LogFile | None = None) -> None:
+        self._file = file
+
+    def release(self) -> None:
+        """Give the folder back; once or more often."""
+        if self._file is not None:
+            _unlock_descriptor(self._file.fileno())
+            self._file = None
+
+
+class Directory(Protocol):
+    """A folder of files and folders; every name is a plain name inside it.
+
+    All methods are thread-safe as long as no two calls write the same name. Each raises
+    ``OSError`` as the kernel does, ``FileNotFoundError`` for a missing name above all.
+    """
+
+    @property
+    def is_durable(self) -> bool:
+        """False for memory: there is no disk to wait for, sync is nothing."""
+
+    @property
+    def path(self) -> str | None:
+        """The folder on the disk; None for memory."""
+
+    def names(self) -> list[str]:
+        """The files (not the folders) in it, sorted."""
+
+    def folders(self) -> list[str]:
+        """The folders in it, sorted."""
+
+    def create(self, name: str) -> LogFile:
+        """Open a new, empty file for reading and writing; one of this name is emptied."""
+
+    def open(self, name: str) -> LogFile:
+        """Open a file that exists for reading and writing."""
+
+    def read(self, name: str, position: int = 0, count: int | None = None) -> bytes:
+        """A part of a file (to its end by default)."""
+
+    def size(self, name: str) -> int:
+        """The length of a file in bytes."""
+
+    def modified_ms(self, name: str) -> int | None:
+        """When the file was last written, in milliseconds since the epoch; None: not known."""
+
+    def write(self, name: str, position: int, data: Buffer) -> None:
+        """Write into a file at ``position``, creating it when it is missing.
+
+        Raises:
+            OSError: an unknown part of ``data`` was written.
+        """
+
+    def replace(self, name: str, data: Buffer) -> None:
+        """Give a file a new content: the old or the new one survives a power cut, never a mixture.
+
+        Durable when it returns, name and bytes.
+        """
+
+    def keep_room(self, name: str, size: int) -> None:
+        """Have the next :meth:`replace` of a file succeed on a full disk, up to ``size`` bytes.
+
+        Raises:
+            OSError: there is no room, or less.
+        """
+
+    def truncate(self, name: str, size: int) -> None:
+        """Cut a file to ``size`` bytes."""
+
+    def remove(self, name: str) -> None:
+        """Remove a file; open ones stay readable. A missing name is no error."""
+
+    def sync_file(self, name: str) -> None:
+        """Return when the file's bytes are on the disk."""
+
+    def sync(self) -> None:
+        """Return when the names in this folder are on the disk."""
+
+    def folder(self, name: str) -> Directory:
+        """A folder inside this one, created when it is missing."""
+
+    def move_to(self, name: str) -> None:
+        """Rename this folder; it stays inside its parent, and this object goes on with it."""
+
+    def remove_folder(self, name: str) -> None:
+        """Remove a folder and everything in it."""
+
+    async def in_thread(
+        self, work: Callable[[], T], limiter: trio.CapacityLimiter | None = None
+    ) -> T:
+        """Call ``work()``, which may hold up who calls it, where it does not. Always a checkpoint.
+
+        Args:
+            work: uses this folder, and leaves the loop's state alone.
+            limiter: how many calls go on at once.
+
+        Cancellation: before the call it is not made; during it this waits for its end.
+        """
+
+    def lock(self) -> FolderLock:
+        """Take the folder for this process until the lock is released, or the process ends.
+
+        Raises:
+            ConfigError: another broker has it.
+        """
+
+
+class FolderDirectory:
+    """A folder on the disk, created (with its parents) when it is missing.
+
+    Args:
+        path: where it is.
+    """
+
+    is_durable = True
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.path.abspath(os.fspath(path))
+        os.makedirs(self.path, exist_ok=True)
+
+    def names(self) -> list[str]:
+        with os.scandir(self.path) as entries:
+            return sorted(entry.name for entry in entries if entry.is_file())
+
+    def folders(self) -> list[str]:
+        with os.scandir(self.path) as entries:
+            return sorted(entry.name for entry in entries if entry.is_dir())
+
+    def create(self, name: str) -> LogFile:
+        descriptor = self._open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        return log_file(leave_descriptors(descriptor))
+
+    def open(self, name: str) -> LogFile:
+        return log_file(leave_descriptors(self._open(name, os.O_RDWR)))
+
+    def read(self, name: str, position: int = 0, count: int | None = None) -> bytes:
+        try:
+            descriptor = self._open(name, os.O_RDONLY)
+            if position or count is not None:
+                return _read_part(log_file(descriptor), position, count)
+            # A start reads thousands of files of a few bytes, each as a whole.
+            try:
+                size = os.fstat(descriptor).st_size
+                content = os.read(descriptor, size)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            error.filename = error.filename or self._join(name)
+            raise
+        return content if len(content) == size else self.read(name, 0, size)
+
+    def size(self, name: str) -> int:
+        return os.stat(self._join(name)).st_size
+
+    def modified_ms(self, name: str) -> int:
+        return os.stat(self._join(name)).st_mtime_ns // 1_000_000
+
+    def write(self, name: str, position: int, data: Buffer) -> None:
+        with _naming(self._join(name)):
+            _write_all(log_file(self._open(name, os.O_WRONLY | os.O_CREAT)), position, data)
+
+    def replace(self, name: str, data: Buffer) -> None:
+        # The new content must be on the disk before the name points to it (rename is atomic, but
+        # nothing orders it after the data), and the name itself lives in the folder.
+        draft = name + ".tmp"
+        with _naming(self._join(draft)):
+            # Not emptied first: there may be room that was kept.
+            file = log_file(self._open(draft, os.O_WRONLY | os.O_CREAT))
+            _write_all(file, 0, data)
+            file.truncate(len(data))
+            file.sync()
+        try:
+            os.replace(self._join(draft), self._join(name))
+        except OSError as error:
+            # What is in the way is the name; the draft is as it should be.
+            error.filename, error.filename2 = self._join(name), None
+            raise
+        self.sync()
+
+    def keep_room(self, name: str, size: int) -> None:
+        self.write(name + ".tmp", 0, bytes(size))
+
+    def truncate(self, name: str, size: int) -> None:
+        with _naming(self._join(name)):
+            log_file(self._open(name, os.O_WRONLY)).truncate(size)
+
+    def remove(self, name: str) -> None:
+        try:
+            os.unlink(self._join(name))
+        except FileNotFoundError:
+            pass
+
+    def sync_file(self, name: str) -> None:
+        with _naming(self._join(name)):
+            log_file(self._open(name, os.O_RDWR)).sync()
+
+    def sync(self) -> None:
+        if sys.platform == "win32":
+            return  # NTFS journals names; a folder cannot be opened for syncing there.
+        folder = LogFile(os.open(self.path, os.O_RDONLY | _BINARY))
+        with _naming(self.path):
+            os.fsync(folder.fileno())
+
+    def folder(self, name: str) -> FolderDirectory:
+        inner = FolderDirectory.__new__(FolderDirectory)
+        inner.path = self._join(name)
+        try:
+            os.mkdir(inner.path)
+        except FileExistsError:
+            pass
+        return inner
+
+    def move_to(self, name: str) -> None:
+        path = os.path.join(os.path.dirname(self.path), name)
+        os.rename(self.path, path)
+        self.path = path
+
+    def remove_folder(self, name: str) -> None:
+        shutil.rmtree(self._join(name))
+
+    async def in_thread(
+        self, work: Callable[[], T], limiter: trio.CapacityLimiter | None = None
+    ) -> T:
+        return await in_thread(work, limiter)
+
+    def lock(self) -> FolderLock:
+        file = self.create(".lock")
+        try:
+            _lock_descriptor(file.fileno())
+        except OSError as error:
+            raise ConfigError(
+                f"the data folder {self.path} is in use by another broker (its .lock is held); "
+                "stop that broker or give this one a folder of its own (log.dirs)"
+            ) from error
+        return FolderLock(file)
+
+    def _join(self, name: str) -> str:
+        return f"{self.path}{os.sep}{name}"
+
+    def _open(self, name: str, flags: int) -> int:
+        return os.open(self._join(name), flags | _BINARY, 0o644)
+
+    def __repr__(self) -> str:
+        return f"FolderDirectory({self.path!r})"
+
+
+@contextlib.contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Errors say which file they are about: the kernel does not know the name of a descriptor."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or path
+        raise
+
+
+def _read_part(file: LogFile, position: int, count: int | None) -> bytes:
+    return file.read_at(position, max(0, file.size() - position) if count is None else count)
+
+
+def _write_all(file: LogFile, position: int, data: Buffer) -> None:
+    rest = memoryview(data).cast("B")
+    while rest:
+        written = file.write_at(position, [rest])
+        if not written:
+            raise OSError("the file system took no byte of a write")
+        position += written
+        rest = rest[written:]
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _descriptor_limit() -> int:
+        return sys.maxsize
+
+    def _lock_descriptor(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+
+    def _unlock_descriptor(descriptor: int) -> None:
+        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+    import resource
+
+    def _descriptor_limit() -> int:
+        soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        return sys.maxsize if soft == resource.RLIM_INFINITY else soft
+
+    def _lock_descriptor(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _unlock_descriptor(descriptor: int) -> None:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
+if sys.platform == "darwin":
+
+    def _sync_descriptor(descriptor: int) -> None:
+        # fsync on macOS leaves the bytes in the drive's own cache.
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
+
+elif hasattr(os, "fdatasync"):
+
+    def _sync_descriptor(descriptor: int) -> None:
+        # Writes the size too, when it grew; only times and the like are left out.
+        os.fdatasync(descriptor)
+
+else:
+
+    def _sync_descriptor(descriptor: int) -> None:
+        os.fsync(descriptor)

@@ -1,0 +1,59 @@
+"""Whether bytes of a file are in the page cache, and how to get them there.
+
+A read of a page that is not cached holds whoever makes it until the disk answers: milliseconds, on
+a bad day a second. The loop may not wait for that, so it asks first and lets a thread read.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+
+from ._directory import LogFile
+
+# Linux reads ahead in pieces of this size (read_ahead_kb), and evicts in about the same.
+PROBE_BYTES = 131072
+_WARM_BYTES = 1048576
+
+_NOWAIT = getattr(os, "RWF_NOWAIT", 0)
+_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOSYS)
+
+
+def is_page_cached(file: LogFile, position: int) -> bool:
+    """Whether the page of one byte can be read without the disk; True where nobody can tell."""
+    if file.in_memory or not _NOWAIT:
+        return True
+    try:
+        os.preadv(file.fileno(), [bytearray(1)], position, _NOWAIT)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _NOT_SUPPORTED:
+            raise
+        # A file system of RAM (tmpfs), or one that cannot say: do not ask this file again.
+        file.in_memory = True
+    return True
+
+
+def is_range_cached(file: LogFile, offset: int, count: int) -> bool:
+    """Probe a range, one byte in each :data:`PROBE_BYTES` and the last one. Never blocks."""
+    if not count or file.in_memory:
+        return True
+    last = offset + count - 1
+    return all(
+        is_page_cached(file, position) for position in range(offset, last, PROBE_BYTES)
+    ) and is_page_cached(file, last)
+
+
+def warm_range(file: LogFile, offset: int, count: int) -> None:
+    """Read a range into the page cache. Blocks; call it in a thread.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    end = offset + count
+    while offset < end:
+        chunk = file.read_at(offset, min(_WARM_BYTES, end - offset))
+        if not chunk:
+            return
+        offset += len(chunk)

@@ -1,0 +1,200 @@
+"""Scanning what may be missing or torn after an unclean stop; see :mod:`._log_loader`."""
+
+from __future__ import annotations
+
+import logging
+
+from .._validation import records_max
+from ..files._directory import Directory
+from ..segments._batch_scan import Scan
+from ..segments._log_config import LogConfig
+from ..segments._segment import Segment
+from ..segments._segment_files import remove_segments
+from ..segments._stored_segment import BatchPlace
+from ..state._epoch_recovery import epochs_of_batches
+from ..state._leader_epochs import EPOCH_MAX, LeaderEpochs
+from ..state._producer_recovery import producers_at, snapshot_offsets, write_snapshot
+from ..state._producer_state import ProducerEntry, replayed
+from ._clean_start import forget_indexes, sync_segment
+from ._empty_batches import cut_off, fill
+from ._missing_records import Losses
+
+logger = logging.getLogger("trionet.broker.log")
+
+
+class Scanning:
+    """One folder after an unclean stop.
+
+    Args:
+        directory: the partition's folder.
+        name: of the partition, for messages.
+        config: its settings.
+        recovery_point: everything below had been on the disk.
+        losses: told of what lies below it and is gone.
+        now_ms: the clock.
+    """
+
+    def __init__(
+        self,
+        directory: Directory,
+        name: str,
+        config: LogConfig,
+        recovery_point: int,
+        losses: Losses,
+        now_ms: int,
+    ) -> None:
+        self._directory = directory
+        self._name = name
+        self._config = config
+        self._recovery_point = recovery_point
+        self._losses = losses
+        self._now_ms = now_ms
+        self._producers: dict[int, ProducerEntry] = {}
+        self._epochs = LeaderEpochs()
+
+    def run(
+        self, segments: list[Segment], epochs: LeaderEpochs | None
+    ) -> tuple[list[Segment], dict[int, ProducerEntry], LeaderEpochs]:
+        """Scan from the recovery point on.
+
+        Args:
+            segments: all of them, at least one; those below the recovery point without gaps.
+            epochs: as they were stored; None: they are not known.
+
+        Returns:
+            The segments that are left (at least one), what is known of the producers, and the
+            leader epochs.
+
+        Raises:
+            MissingRecordsError: records are gone, and the log may not be opened without them.
+            OSError: the folder cannot be read or written.
+        """
+        first = max(
+            (i for i, each in enumerate(segments) if each.base_offset <= self._recovery_point),
+            default=0,
+        )
+        trusted, doubtful = segments[:first], segments[first:]
+        base_offset = doubtful[0].base_offset
+        snapshots = snapshot_offsets(self._directory)
+        self._producers = producers_at(self._directory, snapshots, trusted, base_offset)
+        logger.info(
+            "%s: scanning %d bytes in %d segments from offset %d on",
+            self._name,
+            sum(segment.size for segment in doubtful),
+            len(doubtful),
+            base_offset,
+        )
+        for segment in trusted:
+            segment.release()
+        if trusted and base_offset not in snapshots:
+            write_snapshot(self._directory, base_offset, self._producers)
+        self._epochs = epochs or epochs_of_batches(trusted)
+        kept = trusted + self._scan_all(trusted, doubtful)
+        return kept, self._producers, self._epochs
+
+    def _scan_all(self, trusted: list[Segment], segments: list[Segment]) -> list[Segment]:
+        kept: list[Segment] = []
+        for number, segment in enumerate(segments):
+            end_offset = kept[-1].end_offset if kept else segment.base_offset
+            had_been_there = end_offset < min(self._recovery_point, segment.base_offset)
+            if segment.base_offset != end_offset and had_been_there:
+                self._bridge([*trusted, *kept], kept, segment)
+            elif segment.base_offset != end_offset and not self._config.may_have_gaps:
+                gap = f"the next segment starts at {segment.base_offset}"
+                self._cut(kept[-1], kept[-1].size, segments[number:], gap)
+                break
+            if kept:
+                self._finish(kept[-1], segment.base_offset)
+            kept.append(segment)
+            size = segment.size
+            damage = self._scan(segment)
+            if damage is not None and segment.end_offset < self._recovery_point:
+                # What is behind had been on the disk, too: newer segments are not touched.
+                self._losses.note_cut(segment, size, damage)
+            elif damage is not None:
+                self._cut(segment, size, segments[number + 1 :], damage)
+                break
+        for segment in kept:
+            sync_segment(segment)
+        for segment in kept[:-1]:
+            segment.release()
+        self._directory.sync()
+        return kept
+
+    def _finish(self, segment: Segment, offset: int) -> None:
+        segment.finish()
+        segment.save_indexes()
+        write_snapshot(self._directory, offset, self._producers)
+
+    def _bridge(self, found: list[Segment], kept: list[Segment], following: Segment) -> None:
+        """Fill the gap between what was ``kept`` and a segment that is there."""
+        last = kept[-1]
+        first_offset, end_offset = last.end_offset, following.base_offset
+        self._losses.note_behind(found, end_offset, "consumers pass over them")
+        self._losses.check()
+        cut_off(last, last.end_offset, last.size)
+        epoch = max(self._epochs.latest, 0)
+        if last.size:
+            self._finish(last, first_offset)
+        else:
+            kept.pop()
+        filling = fill(self._directory, first_offset, end_offset, epoch, self._now_ms)
+        self._losses.filled += sum(each.size for each in filling)
+        kept.extend(filling)
+
+    def _scan(self, segment: Segment) -> str | None:
+        """Index the valid batches of a segment, and shrink it to them.
+
+        Batches that claim more records than they can hold are part of a log that took them, but not
+        at the end of what is valid: an append of an earlier release that failed may have left them.
+
+        Returns:
+            What is wrong behind them; None if nothing is there.
+        """
+        producers = dict(self._producers)
+        scan, hollow_at = self._scan_up_to(segment, segment.size)
+        damage = scan.damage
+        if damage is not None and hollow_at is not None:
+            self._producers = producers
+            scan, _ = self._scan_up_to(segment, hollow_at)
+        segment.grow(scan.position, scan.next_offset, segment.modified_ms)
+        return damage
+
+    def _scan_up_to(self, segment: Segment, size: int) -> tuple[Scan, int | None]:
+        """Index the batches within ``size``; where those begin that claim too much at its end."""
+        forget_indexes(segment)
+        epochs = self._epochs
+        gaps_allowed = self._config.may_have_gaps
+        scan = Scan(segment.file, size, segment.base_offset, gaps_allowed=gaps_allowed)
+        hollow_at: int | None = None
+        for header in scan:
+            if header.count <= records_max(header):
+                hollow_at = None
+            elif hollow_at is None:
+                hollow_at = scan.position
+            place = BatchPlace(header.base_offset, header.last_offset, scan.position, header.size)
+            segment.note(place, header.max_timestamp, self._config.index_interval_bytes)
+            if epochs.latest < header.leader_epoch <= EPOCH_MAX:
+                epochs.assign(header.leader_epoch, header.base_offset)
+            if header.producer_id >= 0:
+                self._producers[header.producer_id] = replayed(
+                    self._producers.get(header.producer_id), header
+                )
+        return scan, hollow_at
+
+    def _cut(self, segment: Segment, size: int, newer: list[Segment], damage: str) -> None:
+        """End the log behind the valid part of ``segment``, whose file has ``size`` bytes."""
+        logger.warning(
+            "%s: cut at offset %d, byte %d of %s: %s; %d bytes are lost, %d newer segments "
+            "with them",
+            self._name,
+            segment.end_offset,
+            segment.size,
+            segment.name("log"),
+            damage,
+            size - segment.size + sum(each.size for each in newer),
+            len(newer),
+        )
+        # The newer ones go first: if the power fails in between, the damage still ends the log.
+        remove_segments(self._directory, newer[::-1])
+        segment.file.truncate(segment.size)

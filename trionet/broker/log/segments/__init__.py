@@ -1,0 +1,1 @@
+"""One segment: its log file, its indexes, reading and scanning it."""

@@ -1,0 +1,110 @@
+"""Finding the bytes a fetch asks for, without copying any (Kafka: LocalLog.read).
+
+Thread-safe: each call works on the list of segments as it was when it began.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from operator import attrgetter
+from typing import NamedTuple, cast
+
+from ...._util._raising import raise_from
+from ....errors import ApiError
+from ....net.wire._transmission import FileRange
+from ....protocol.error_codes import OFFSET_OUT_OF_RANGE
+from ..files._directory import LogFile
+from ..files._page_cache import is_range_cached, warm_range
+from ._segment import Segment
+from ._stored_segment import BatchPlace
+
+_base_offset = attrgetter("base_offset")
+
+
+class LogRead(NamedTuple):
+    """What a read found."""
+
+    records: FileRange
+    """Whole batches from the asked offset's on, except that the last may be cut short; may be of
+    length 0. Holding it keeps the file readable."""
+    first_offset: int
+    """The base offset of the first batch, at most the asked offset; that one without a batch."""
+    segment_base_offset: int
+    """The segment that the range lies in; ``records.offset`` is a position in it."""
+
+
+def read_range(
+    segments: list[Segment],
+    offset: int,
+    max_bytes: int,
+    up_to: int,
+    *,
+    min_one_message: bool,
+    cached_only: bool,
+) -> LogRead | None:
+    """The file range that starts with the batch of ``offset`` and ends before ``up_to``.
+
+    Args:
+        segments: all of them, ascending.
+        offset: where to begin; the log is known to contain it or to end with it.
+        max_bytes: the most bytes wanted.
+        up_to: the first offset that must not be in the range.
+        min_one_message: give the first batch whole, even if it is larger than ``max_bytes``.
+        cached_only: give up where the disk would have to be waited for.
+
+    Returns:
+        None only with ``cached_only``.
+
+    Raises:
+        ApiError: OFFSET_OUT_OF_RANGE, the segment was removed meanwhile; CORRUPT_MESSAGE.
+    """
+    number = bisect_right(segments, offset, key=_base_offset) - 1
+    try:
+        while offset < up_to and number < len(segments):
+            segment = segments[max(number, 0)]
+            if cached_only and not segment.can_locate_now(offset):
+                return None
+            place = segment.locate(offset)
+            if place is not None and place.base_offset < up_to:
+                read = _range_from(segment, place, max_bytes, up_to, min_one_message)
+                return None if cached_only and not is_cached(read.records) else read
+            # Compaction removed the end of this segment.
+            number += 1
+        segment = segments[-1]
+        return LogRead(FileRange(segment.file, segment.size, 0), offset, segment.base_offset)
+    except FileNotFoundError:
+        raise_from(ApiError(OFFSET_OUT_OF_RANGE, f"offset {offset} has just been removed"), None)
+
+
+def _range_from(
+    segment: Segment, place: BatchPlace, max_bytes: int, up_to: int, min_one_message: bool
+) -> LogRead:
+    # The size first: an end offset read later is at least as new (see Segment).
+    end = segment.size
+    if segment.end_offset > up_to:
+        last = segment.locate(up_to)
+        if last is not None:
+            end = last.position
+    count = min(max_bytes, end - place.position)
+    if count < place.size:
+        # The batch of up_to - 1 may end behind it: then nothing of it may be shown.
+        is_whole = place.position + place.size <= end
+        count = place.size if min_one_message and is_whole else 0
+    records = FileRange(segment.file, place.position, count)
+    return LogRead(records, place.base_offset, segment.base_offset)
+
+
+def is_cached(records: FileRange) -> bool:
+    """Whether sending a range would not wait for the disk; probes, never blocks."""
+    return is_range_cached(cast(LogFile, records.file), records.offset, records.count)
+
+
+def warm(records: FileRange) -> None:
+    """Read a range into the page cache. Blocks; call it in a thread.
+
+    Raises:
+        OSError: the disk failed.
+    """
+    warm_range(cast(LogFile, records.file), records.offset, records.count)

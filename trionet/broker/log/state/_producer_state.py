@@ -1,0 +1,204 @@
+"""What a partition knows of its idempotent producers (KIP-98; Kafka: ProducerStateManager).
+
+Pure: no I/O, no clock. A producer numbers its records per partition; remembering its epoch and its
+last five batches is enough to recognise a batch that was sent again and to refuse one that left a
+gap. Five, because a producer has at most five requests in flight.
+
+Entries are immutable and replaced, never changed: a copy of the map is a picture of that moment
+(snapshots are written from one in a thread), and an append that fails on the disk has changed
+nothing.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from ....errors import ApiError
+from ....protocol.error_codes import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
+from ....protocol.records._batch import BatchHeader
+
+BATCHES_KEPT: Final = 5
+NO_EPOCH: Final = -1
+NO_SEQUENCE: Final = -1
+NO_TRANSACTION: Final = -1
+_SEQUENCE_MAX: Final = 2**31 - 1
+#: Without the checks of its arguments' names, which take longer than the rest.
+_tuple: Final = tuple.__new__
+
+
+class StoredBatch(NamedTuple):
+    """One batch of a producer that is in the log."""
+
+    last_sequence: int
+    last_offset: int
+    offset_delta: int
+    """How many records it has, less one."""
+    timestamp: int
+    """The newest timestamp in it."""
+
+    @property
+    def first_sequence(self) -> int:
+        """The sequence number of its first record."""
+        return sequence_before(self.last_sequence, self.offset_delta)
+
+    @property
+    def first_offset(self) -> int:
+        """The offset of its first record."""
+        return self.last_offset - self.offset_delta
+
+
+class ProducerEntry(NamedTuple):
+    """One producer: its epoch and the newest of its batches, oldest first."""
+
+    epoch: int
+    batches: tuple[StoredBatch, ...]
+    timestamp: int
+    """The newest timestamp of its last batch; its idleness is measured from here."""
+    coordinator_epoch: int = -1
+    """Epoch of the transaction coordinator that ended its last transaction; -1: none did."""
+    transaction_first_offset: int = NO_TRANSACTION
+    """Where its open transaction starts; -1: none is open."""
+
+    @property
+    def last_sequence(self) -> int:
+        """The sequence number of its last record, -1 when no batch is known."""
+        return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+
+def sequence_after(sequence: int, count: int) -> int:
+    """The sequence number ``count`` steps on; the one after 2**31 - 1 is 0."""
+    return (sequence + count) & _SEQUENCE_MAX
+
+
+def sequence_before(sequence: int, count: int) -> int:
+    """The sequence number ``count`` steps back; the one before 0 is 2**31 - 1."""
+    return (sequence - count) & _SEQUENCE_MAX
+
+
+def find_duplicate(
+    entry: ProducerEntry | None, epoch: int, base_sequence: int, last_sequence: int
+) -> StoredBatch | None:
+    """The stored batch of which this one is a repetition: same epoch, same sequence numbers."""
+    if entry is not None and entry.epoch == epoch:
+        for batch in entry.batches:
+            if batch.last_sequence == last_sequence and batch.first_sequence == base_sequence:
+                return batch
+    return None
+
+
+def check_next(
+    entry: ProducerEntry | None, producer_id: int, epoch: int, base_sequence: int
+) -> None:
+    """Whether a batch that is no duplicate may follow what is stored of its producer.
+
+    A producer without an entry (never seen, expired, or all its records deleted) may start with any
+    sequence number (KIP-360); a new epoch starts at 0.
+
+    Raises:
+        ApiError: INVALID_PRODUCER_EPOCH (an older epoch than the stored one),
+            OUT_OF_ORDER_SEQUENCE_NUMBER.
+    """
+    if entry is None:
+        return
+    if epoch < entry.epoch:
+        raise ApiError(
+            INVALID_PRODUCER_EPOCH,
+            f"producer {producer_id} sent epoch {epoch}, but epoch {entry.epoch} is in use already",
+        )
+    if epoch > entry.epoch:
+        if base_sequence != 0 and entry.epoch != NO_EPOCH:
+            raise ApiError(
+                OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {producer_id} starts epoch {epoch} with sequence {base_sequence}, not 0",
+            )
+    elif base_sequence != (expected := sequence_after(entry.last_sequence, 1)):
+        raise ApiError(
+            OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {producer_id} sent sequence {base_sequence}, {expected} is next",
+        )
+
+
+def with_batch(entry: ProducerEntry | None, epoch: int, batch: StoredBatch) -> ProducerEntry:
+    """The entry after ``batch`` was stored; a new epoch forgets the batches of the old one."""
+    if entry is None:
+        return ProducerEntry(epoch, (batch,), batch.timestamp)
+    kept = entry.batches[1 - BATCHES_KEPT :] if entry.epoch == epoch else ()
+    fields = (
+        epoch,
+        (*kept, batch),
+        batch.timestamp,
+        entry.coordinator_epoch,
+        entry.transaction_first_offset,
+    )
+    return _tuple(ProducerEntry, fields)
+
+
+def accept(
+    entries: Mapping[int, ProducerEntry],
+    pending: dict[int, ProducerEntry],
+    header: BatchHeader,
+    base_offset: int,
+    timestamp: int,
+) -> StoredBatch | None:
+    """Decide on one batch of an idempotent producer that is to be stored at ``base_offset``.
+
+    Args:
+        entries: what is stored; not changed.
+        pending: the entries as they will be when this call's batches are stored; a new batch
+            changes it.
+        header: the batch.
+        base_offset: the offset its first record would get.
+        timestamp: its newest timestamp, as it would be stored.
+
+    Returns:
+        The stored batch of which this one is a repetition; None: it is new.
+
+    Raises:
+        ApiError: as :func:`check_next`.
+    """
+    producer_id, epoch, delta = header.producer_id, header.producer_epoch, header.last_offset_delta
+    entry = pending.get(producer_id) or entries.get(producer_id)
+    last_sequence = sequence_after(header.base_sequence, delta)
+    duplicate = find_duplicate(entry, epoch, header.base_sequence, last_sequence)
+    if duplicate is None:
+        check_next(entry, producer_id, epoch, header.base_sequence)
+        stored = _tuple(StoredBatch, (last_sequence, base_offset + delta, delta, timestamp))
+        pending[producer_id] = with_batch(entry, epoch, stored)
+    return duplicate
+
+
+def replayed(entry: ProducerEntry | None, header: BatchHeader) -> ProducerEntry:
+    """The entry after a batch that was found in the log; what is stored is believed unchecked."""
+    if header.is_control:
+        # The end of a transaction. A marker of a newer epoch fences the old one (KIP-890).
+        entry = entry or ProducerEntry(header.producer_epoch, (), header.max_timestamp)
+        return entry._replace(
+            epoch=header.producer_epoch,
+            batches=entry.batches if entry.epoch == header.producer_epoch else (),
+            timestamp=header.max_timestamp,
+            transaction_first_offset=NO_TRANSACTION,
+        )
+    last_sequence = sequence_after(header.base_sequence, header.last_offset_delta)
+    stored = StoredBatch(
+        last_sequence, header.last_offset, header.last_offset_delta, header.max_timestamp
+    )
+    entry = with_batch(entry, header.producer_epoch, stored)
+    if header.is_transactional and entry.transaction_first_offset < 0:
+        return entry._replace(transaction_first_offset=header.base_offset)
+    return entry
+
+
+def expired(entries: Mapping[int, ProducerEntry], now_ms: int, expiration_ms: int) -> list[int]:
+    """The producers that are idle for so long that they are forgotten.
+
+    Never one with an open transaction.
+    """
+    newest_ms = now_ms - expiration_ms
+    return [
+        producer_id
+        for producer_id, entry in entries.items()
+        if entry.timestamp <= newest_ms and entry.transaction_first_offset < 0
+    ]

@@ -1,0 +1,136 @@
+"""Which requests are about the topic of the request log, which would feed itself if it had them.
+
+Of a request whose topics a fetch session knows, :meth:`OwnTopic.is_read_by` tells; of all others
+what they name.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from ...protocol import api_keys
+from ._fetch_sessions import FetchContext
+from ._topic_registry import TopicRegistry
+
+# Kafka: ConfigResource.Type.TOPIC.
+_TOPIC_RESOURCE: Final = 2
+
+
+class _Field:
+    """Where a request names topics, if it has them in one list: looked up in no time.
+
+    Args:
+        topics: the field with the list.
+        name: the field of one with the name.
+        id: the field of one with the id; nothing if there is none.
+    """
+
+    __slots__ = ("id", "name", "topics")
+
+    def __init__(self, topics: str = "topics", name: str = "name", id: str = "") -> None:
+        self.topics = topics
+        self.name = name
+        self.id = id
+
+
+FIELDS: Final[dict[int, _Field]] = {
+    api_keys.PRODUCE: _Field("topic_data", id="topic_id"),
+    api_keys.FETCH: _Field(name="topic", id="topic_id"),
+    api_keys.LIST_OFFSETS: _Field(),
+    api_keys.METADATA: _Field(id="topic_id"),
+    api_keys.OFFSET_COMMIT: _Field(id="topic_id"),
+    api_keys.OFFSET_FOR_LEADER_EPOCH: _Field(name="topic"),
+    api_keys.OFFSET_DELETE: _Field(),
+    api_keys.CREATE_TOPICS: _Field(),
+    api_keys.CREATE_PARTITIONS: _Field(),
+    api_keys.DELETE_RECORDS: _Field(),
+    api_keys.DESCRIBE_TOPIC_PARTITIONS: _Field(),
+    api_keys.DESCRIBE_LOG_DIRS: _Field(name="topic"),
+}
+"""By API, of those that have nothing but one list."""
+
+
+def _offsets_of_groups(request: Any) -> Iterable[Any]:
+    for topic in request.topics or ():
+        yield topic.name
+    for group in request.groups:
+        for topic in group.topics or ():
+            yield topic.name
+            yield topic.topic_id
+
+
+def _deleted(request: Any) -> Iterable[Any]:
+    for topic in request.topics:
+        yield topic.name
+        yield topic.topic_id
+    yield from request.topic_names
+
+
+def _configured(request: Any) -> Iterable[Any]:
+    for resource in request.resources:
+        if resource.resource_type == _TOPIC_RESOURCE:
+            yield resource.resource_name
+
+
+NAMES_OF: Final[dict[int, Callable[[Any], Iterable[Any]]]] = {
+    api_keys.OFFSET_FETCH: _offsets_of_groups,
+    api_keys.DELETE_TOPICS: _deleted,
+    api_keys.DESCRIBE_CONFIGS: _configured,
+    api_keys.ALTER_CONFIGS: _configured,
+    api_keys.INCREMENTAL_ALTER_CONFIGS: _configured,
+}
+"""By API, of all others that name any: the names and ids in a request."""
+
+
+class OwnTopic:
+    """The topic of the request log.
+
+    Args:
+        name: of the topic.
+        topics: knows its id, which is another one if it was made again.
+    """
+
+    def __init__(self, name: str, topics: TopicRegistry) -> None:
+        self.name = name
+        self._topics = topics
+
+    def is_touched_by(self, api_key: int, request: Any) -> bool:
+        """Whether a request names the topic, or has its id."""
+        field = FIELDS.get(api_key)
+        if field is not None:
+            return self._is_in(field, request)
+        names_of = NAMES_OF.get(api_key)
+        if names_of is None:
+            return False
+        id = self._id
+        return any(
+            each == self.name or (id is not None and each == id) for each in names_of(request)
+        )
+
+    def _is_in(self, field: _Field, request: Any) -> bool:
+        own = self.name
+        for topic in getattr(request, field.topics) or ():
+            name = getattr(topic, field.name)
+            if name:  # a request has one of the two
+                if name == own:
+                    return True
+            elif field.id and getattr(topic, field.id) == self._id:
+                return True
+        return False
+
+    def is_read_by(self, context: FetchContext) -> bool:
+        """Whether a fetch reads it, by what its session knows."""
+        own = self.name
+        for partition in context.partitions:
+            topic = partition.key[0]
+            if topic == own if isinstance(topic, str) else topic == self._id:
+                return True
+        return False
+
+    @property
+    def _id(self) -> bytes | None:
+        topic = self._topics.get(self.name)
+        return None if topic is None else topic.id

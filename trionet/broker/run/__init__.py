@@ -1,0 +1,1 @@
+"""A running broker: its nodes, their networks, background tasks, and reconfiguration."""

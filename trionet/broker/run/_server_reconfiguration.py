@@ -1,0 +1,131 @@
+"""Other settings for a SocketServer that runs: threads, limits, certificates.
+
+(Kafka: SocketServer, DynamicThreadPool and SslFactory as Reconfigurable.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from ...errors import ConfigError, LocalProtocolError
+from ...server._socket_server import SocketServer, check_resize
+from ...server.quotas._connection_limits import ServerLimits
+from ..config._broker_config import BrokerConfig
+from ..config._dynamic_keys import STORES, THREADS
+from ..config._listener_keys import PREFIX
+from ..config._listener_settings import ListenerSettings
+from ._server_settings import OVERRIDES, listener_limits, server_limits
+
+if TYPE_CHECKING:
+    from ..config._dynamic_config_store import Apply
+    from ..security._listener_security import SecuredListener
+
+
+#: How long the host names of an alteration may be looked up: no other is made meanwhile.
+LOOKUP_SECONDS_MAX: Final = 10.0
+
+
+class ServerChanges:
+    """Brings other settings to a running server.
+
+    Args:
+        server: it runs.
+        secured: its listeners with TLS or SASL, by name.
+        nodes: how many nodes share the process; None where connections take no descriptors.
+    """
+
+    def __init__(
+        self,
+        server: SocketServer,
+        secured: Mapping[str, SecuredListener],
+        nodes: int | None = 1,
+    ) -> None:
+        self._server = server
+        self._secured = secured
+        self._nodes = nodes
+
+    async def prepare(self, old: BrokerConfig, new: BrokerConfig, altered: frozenset[str]) -> Apply:
+        """Check what has to be done for other settings, and give what does it.
+
+        Args:
+            old: what the server runs with.
+            new: the other ones.
+            altered: the keys that were asked for; key stores among them are read again.
+
+        Raises:
+            ConfigError: they are not allowed.
+        """
+        for key in THREADS:
+            check_resize(key, old.integer(key), new.integer(key))
+        processors = _processors(old, new)
+        overrides: Mapping[str, int] | None = None
+        if OVERRIDES not in altered and old[OVERRIDES] == new[OVERRIDES]:
+            overrides = self._server.quotas.limits.overrides  # names may take long to look up
+        limits = await self._limits(new, overrides)
+        of_listeners = {
+            endpoint.listener_name: listener_limits(ListenerSettings(new, endpoint.listener_name))
+            for endpoint in new.listeners
+        }
+        renewals = await self._prepare_certificates(new, altered)
+
+        async def apply() -> None:
+            for renew in renewals:
+                renew()
+            quotas = self._server.quotas
+            quotas.set_limits(limits)
+            for name, of_listener in of_listeners.items():
+                quotas.set_listener_limits(name, of_listener)
+            self._server.resize_handlers(new.integer("num.io.threads"))
+            for name, count in processors.items():
+                await self._server.resize_processors(count, name)
+
+        return partial(_unless_it_ends, apply)
+
+    async def _limits(self, new: BrokerConfig, overrides: Mapping[str, int] | None) -> ServerLimits:
+        with trio.move_on_after(LOOKUP_SECONDS_MAX):
+            return await server_limits(new, overrides, nodes=self._nodes)
+        raise ConfigError(
+            f"{OVERRIDES}: its names could not be looked up within {LOOKUP_SECONDS_MAX:.0f} s;"
+            " allowed: fewer names, names that can be, or addresses"
+        )
+
+    async def _prepare_certificates(
+        self, new: BrokerConfig, altered: frozenset[str]
+    ) -> list[Callable[[], None]]:
+        renewals = []
+        for name, listener in self._secured.items():
+            keys = {f"{PREFIX}{name.lower()}.{key}" for key in STORES}
+            if listener.tls is not None and not keys.isdisjoint(altered):
+                renewals.append(await listener.prepare_certificates(new))
+        await trio.lowlevel.checkpoint()
+        return renewals
+
+
+def _processors(old: BrokerConfig, new: BrokerConfig) -> dict[str, int]:
+    """How many processors the listeners get that are to have other numbers.
+
+    Raises:
+        ConfigError: a number is too far from what there is.
+    """
+    key = "num.network.threads"
+    changed = {}
+    for endpoint in new.listeners:
+        name = endpoint.listener_name
+        before = ListenerSettings(old, name).integer(key)
+        count = ListenerSettings(new, name).integer(key)
+        check_resize(key, before, count)
+        if count != before:
+            changed[name] = count
+    return changed
+
+
+async def _unless_it_ends(apply: Apply) -> None:
+    """A server that is stopping takes no changes; the next one is started with them."""
+    try:
+        await apply()
+    except LocalProtocolError:
+        await trio.lowlevel.checkpoint()

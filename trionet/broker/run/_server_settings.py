@@ -1,0 +1,122 @@
+"""From the broker's keys to the settings of its SocketServer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...errors import ConfigError
+from ...net.wire._endpoint import Endpoint
+from ...server._server_config import ServerConfig
+from ...server.quotas._connection_limits import (
+    UNLIMITED,
+    ListenerLimits,
+    ServerLimits,
+    parse_overrides,
+    resolve_overrides,
+)
+from ..config._broker_config import BrokerConfig
+from ..config._listener_settings import ListenerSettings
+from ._file_descriptors import connections_max
+
+OVERRIDES = "max.connections.per.ip.overrides"
+
+
+async def server_config(config: BrokerConfig, nodes: int | None = 1) -> ServerConfig:
+    """The server's settings; looks host names of ``max.connections.per.ip.overrides`` up.
+
+    Args:
+        config: of the broker.
+        nodes: see :func:`server_limits`.
+
+    Raises:
+        ConfigError: a value is not allowed, or a name is unknown.
+    """
+    listeners = {
+        endpoint.listener_name: ListenerSettings(config, endpoint.listener_name)
+        for endpoint in config.listeners
+    }
+    return ServerConfig(
+        node_id=config.node_id,
+        num_network_threads=config.integer("num.network.threads"),
+        listener_network_threads={
+            name: settings.integer("num.network.threads")
+            for name, settings in listeners.items()
+            if settings.own("num.network.threads") is not None
+        },
+        num_io_threads=config.integer("num.io.threads"),
+        queued_max_requests=config.integer("queued.max.requests"),
+        queued_max_request_bytes=config.integer("queued.max.request.bytes"),
+        socket_request_max_bytes=config.integer("socket.request.max.bytes"),
+        socket_send_buffer_bytes=config.integer("socket.send.buffer.bytes"),
+        socket_receive_buffer_bytes=config.integer("socket.receive.buffer.bytes"),
+        socket_listen_backlog_size=config.integer("socket.listen.backlog.size"),
+        connections_max_idle_ms=max(-1, config.integer("connections.max.idle.ms")),
+        limits=await server_limits(config, nodes=nodes),
+        listener_limits={name: listener_limits(settings) for name, settings in listeners.items()},
+        protected_listener=_protected_listener(config, config.listeners),
+        quota_window_num=config.integer("quota.window.num"),
+        quota_window_size_seconds=config.integer("quota.window.size.seconds"),
+    )
+
+
+async def server_limits(
+    config: BrokerConfig, overrides: Mapping[str, int] | None = None, *, nodes: int | None = 1
+) -> ServerLimits:
+    """The limits of all listeners together, and of addresses.
+
+    Args:
+        config: of the broker.
+        overrides: what its ``max.connections.per.ip.overrides`` stand for, by address; by default
+            its host names are looked up.
+        nodes: how many nodes share the process; None where connections take no descriptors.
+
+    Raises:
+        ConfigError: a value is not allowed, or a name is unknown.
+    """
+    if overrides is None:
+        overrides = await resolve_overrides(parse_overrides(config.text(OVERRIDES)))
+    return ServerLimits(
+        connections_max=(
+            config.integer("max.connections") if nodes is None else connections_max(config, nodes)
+        ),
+        connections_per_ip_max=config.integer("max.connections.per.ip"),
+        overrides=overrides,
+        connections_per_second_max=config.integer("max.connection.creation.rate"),
+    )
+
+
+def listener_limits(settings: ListenerSettings) -> ListenerLimits:
+    """The limits of one listener.
+
+    Only keys of this very listener count: the general ones limit the whole broker.
+
+    Raises:
+        ConfigError: a value is not allowed.
+    """
+
+    def own(key: str) -> int:
+        value = settings.own(key)
+        return value if isinstance(value, int) else UNLIMITED
+
+    return ListenerLimits(
+        connections_max=own("max.connections"),
+        connections_per_second_max=own("max.connection.creation.rate"),
+    )
+
+
+def _protected_listener(config: BrokerConfig, listeners: tuple[Endpoint, ...]) -> str | None:
+    """The listener between brokers, if the settings name one; others make room for it (KIP-402).
+
+    Raises:
+        ConfigError: there is no listener of that name.
+    """
+    name = config["inter.broker.listener.name"]
+    if not isinstance(name, str):
+        return None
+    names = [endpoint.listener_name for endpoint in listeners]
+    if name.upper() not in names:
+        raise ConfigError(
+            f"inter.broker.listener.name = {name!r} is none of the listeners; allowed:"
+            f" {', '.join(names)}"
+        )
+    return name.upper()

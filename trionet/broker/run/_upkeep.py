@@ -1,0 +1,166 @@
+"""What a broker does by itself beside serving: flush, retention, producer expiry, checkpoints.
+
+(Kafka: LogManager's scheduled tasks.) Each runs in a task of its own and sleeps between rounds; an
+error in one log is reported and does not stop the others.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
+
+import trio
+
+from ...errors import ApiError
+from ...protocol._codec import lookup
+from ..api._dispatch import Apis
+from ..log import Log
+from ..model._cluster import Cluster
+
+logger = logging.getLogger("trionet.broker")
+
+# How often logs that were written are looked at for flush.ms and for rolled segments.
+FLUSH_CHECK_SECONDS = 1.0
+
+# How many logs retention removes segments of together.
+REMOVALS_AT_ONCE = 50
+
+# A broker that never runs for long has old segments, too.
+SOON_AFTER_START = ("log-retention", "checkpoints")
+
+
+# When codecs that no request has needed yet are loaded, and the pause between two APIs.
+CODECS_AFTER_SECONDS = 1.0
+CODECS_PAUSE_SECONDS = 0.02
+
+
+def start_upkeep(nursery: trio.Nursery, cluster: Cluster, apis: Iterable[Apis]) -> None:
+    """Start the tasks in ``nursery``; they run until it is cancelled."""
+    config = cluster.config
+    nursery.start_soon(cluster.purgatory.run, name="delayed-operations")
+    nursery.start_soon(cluster.group_store.run, name="group-store")
+    for state in cluster.nodes.values():
+        nursery.start_soon(state.groups.run, name="group-timers")
+    if not cluster.network.is_virtual:
+        for each in apis:
+            nursery.start_soon(load_codecs, each, name="codecs")
+    if not cluster.is_in_memory:  # where nothing is to be flushed
+        nursery.start_soon(_every, FLUSH_CHECK_SECONDS, _flush, cluster, name="log-flusher")
+    rounds: list[tuple[str, str, Callable[[Cluster], Awaitable[None]]]] = [
+        ("log-retention", "log.retention.check.interval.ms", apply_retention),
+        ("offset-expiry", "offsets.retention.check.interval.ms", _expire_offsets),
+        ("producer-expiry", "producer.id.expiration.check.interval.ms", _expire_producers),
+        (
+            "checkpoints",
+            "log.flush.offset.checkpoint.interval.ms",
+            lambda cluster: cluster.folder.write_checkpoints(),
+        ),
+    ]
+    for name, key, work in rounds:
+        seconds = config.integer(key) / 1000
+        if not seconds:
+            continue  # 0 is never, not all the time
+        first = seconds
+        if name in SOON_AFTER_START:
+            first = min(seconds, config.integer("log.initial.task.delay.ms") / 1000)
+        nursery.start_soon(_every, seconds, work, cluster, first, name=name)
+
+
+async def _every(
+    seconds: float,
+    work: Callable[[Cluster], Awaitable[None]],
+    cluster: Cluster,
+    first: float | None = None,
+) -> None:
+    await trio.sleep(seconds if first is None else first)
+    while True:
+        try:
+            await work(cluster)
+        except (ApiError, OSError) as error:
+            logger.warning("upkeep failed: %s", error)
+        await trio.sleep(seconds)
+
+
+async def load_codecs(apis: Apis) -> None:
+    """Load the codecs of all that is served, a few milliseconds at a time.
+
+    A start does not wait for them, and loads what is asked for first. But each is files to open,
+    for which there may be no descriptors left when it is first asked for.
+    """
+    await trio.sleep(CODECS_AFTER_SECONDS)
+    for api in apis.advertised.ranges:
+        for version in range(api.min_version, api.max_version + 1):
+            lookup(api.api_key, version)
+            await trio.lowlevel.checkpoint()
+        await trio.sleep(CODECS_PAUSE_SECONDS)
+
+
+async def _flush(cluster: Cluster) -> None:
+    now_ms = cluster.now_ms()
+    ends_segments = False
+    for log in list(cluster.unflushed):
+        due = log.flush_due(now_ms)
+        if due is not None:
+            ends_segments = ends_segments or log.has_unflushed_segments
+            await _guarded(log, log.flush(due))
+        if not log.unflushed_messages or log.is_offline:
+            cluster.unflushed.pop(log, None)
+    if ends_segments:
+        # Written down at once, a start after a crash need not scan them.
+        await cluster.folder.write_checkpoints()
+
+
+async def apply_retention(cluster: Cluster) -> None:
+    """Remove what is too old or too much by now."""
+    now_ms = cluster.now_ms()
+    due: list[tuple[Log, int]] = []
+    for log in list(cluster.folder.logs.values()):
+        try:
+            if log.retention_may_block:
+                offset = await log.directory.in_thread(partial(log.retention_due, now_ms))
+            else:
+                offset = log.retention_due(now_ms)
+        except (ApiError, OSError) as error:  # boundary: one log; the disk must not fill for it
+            logger.warning("%s-%d: retention: %s", log.topic, log.partition, error)
+            continue
+        if offset is not None:
+            due.append((log, offset))
+    for first in range(0, len(due), REMOVALS_AT_ONCE):
+        # Together they write down once where they start.
+        async with trio.open_nursery() as nursery:
+            for log, offset in due[first : first + REMOVALS_AT_ONCE]:
+                nursery.start_soon(_remove_before, cluster, log, offset)
+
+
+async def _remove_before(cluster: Cluster, log: Log, offset: int) -> None:
+    before = log.start_offset
+    await _guarded(log, cluster.delete_records(log, offset))
+    if log.start_offset > before:
+        logger.info(
+            "%s-%d: retention moved the start offset from %d to %d",
+            log.topic,
+            log.partition,
+            before,
+            log.start_offset,
+        )
+
+
+async def _expire_producers(cluster: Cluster) -> None:
+    now_ms = cluster.now_ms()
+    for log in list(cluster.folder.logs.values()):
+        log.expire_producers(now_ms)
+    await trio.lowlevel.checkpoint()
+
+
+async def _expire_offsets(cluster: Cluster) -> None:
+    for state in cluster.nodes.values():
+        state.groups.expire_offsets(cluster.config.integer("offsets.retention.minutes") * 60_000)
+    await trio.lowlevel.checkpoint()
+
+
+async def _guarded(log: Log, work: Awaitable[None]) -> None:
+    try:
+        await work
+    except (ApiError, OSError) as error:
+        logger.warning("%s-%d: %s", log.topic, log.partition, error)

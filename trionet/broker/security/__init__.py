@@ -1,0 +1,1 @@
+"""Authentication: the SASL exchange, SCRAM credentials, and listeners' TLS and SASL settings."""

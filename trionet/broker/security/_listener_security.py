@@ -1,0 +1,400 @@
+"""What the settings say about the security of one listener: its certificates, and who may log in.
+
+Each key may be set for all listeners, for one (``listener.name.<listener>.<key>``) and, for SASL,
+for one mechanism of a listener (``listener.name.<listener>.<mechanism>.<key>``); the most special
+one wins.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import partial
+
+import attrs
+import trio
+
+from ...errors import ConfigError
+from ...net._principal import Identity, Principal, PrincipalBuilder, PrincipalMapping
+from ...net.sasl import _oauthbearer as oauthbearer
+from ...net.sasl import _plain as plain
+from ...net.sasl import _scram as scram
+from ...net.sasl._jwks import Jwks, RefreshTimes
+from ...net.sasl._jwt_validation import SignedTokens, TokenRules, UnsecuredTokens, require_jwt
+from ...net.sasl._mechanism import Mechanism
+from ...net.tls._store_threads import in_bounded_time
+from ...net.tls._tls_context import TlsContexts, TlsSettings
+from ...net.wire._endpoint import Endpoint, SecurityProtocol
+from ...server._channel_builder import ListenerSecurity
+from ..config._broker_config import BrokerConfig
+from ..config._listener_settings import ListenerSettings
+from ._sasl_exchange import AnswerApiVersions, SaslExchange, SaslSettings
+
+logger = logging.getLogger("trionet.broker")
+
+# How often the files of certificates are looked at.
+RELOAD_CHECK_SECONDS = 10.0
+# How long a client has to read why it was not let in. Those that do leave at once.
+FAILURE_LINGER_SECONDS = 0.5
+
+TLS_PROTOCOLS = frozenset((SecurityProtocol.SSL, SecurityProtocol.SASL_SSL))
+SASL_PROTOCOLS = frozenset((SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL))
+
+SUPPORTED = (plain.NAME, *scram.HASHES, oauthbearer.NAME)
+"""The mechanisms that a listener can enable."""
+
+_OAUTH = "org.apache.kafka.common.security.oauthbearer"
+_UNSECURED = f"{_OAUTH}.internals.unsecured.OAuthBearerUnsecuredValidatorCallbackHandler"
+_SECURED = f"{_OAUTH}.OAuthBearerValidatorCallbackHandler"
+_PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+
+ScramLookup = Callable[[str], scram.Lookup]
+"""The credentials of a mechanism, as :meth:`._scram_credentials.ScramCredentials.lookup`."""
+
+
+class SecuredListener:
+    """The security of one listener: what the server needs for it, and what keeps it fresh.
+
+    Attributes:
+        endpoint: the listener.
+        tls: its certificates; None without TLS.
+        sasl: its mechanisms; None without SASL.
+        jwks: the keys of its token issuer; None where no token is signed.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        tls: TlsContexts | None,
+        sasl: SaslSettings | None,
+        jwks: Jwks | None,
+        build_principal: PrincipalBuilder,
+        *,
+        is_client_auth_ignored: bool = False,
+        token_doubt: str = "",
+    ) -> None:
+        self.endpoint = endpoint
+        self.tls = tls
+        self.sasl = sasl
+        self.jwks = jwks
+        self._build_principal = build_principal
+        self._is_client_auth_ignored = is_client_auth_ignored
+        self._token_doubt = token_doubt
+
+    def for_server(self, answer_api_versions: AnswerApiVersions) -> ListenerSecurity:
+        """What connections have to go through before their frames are requests."""
+        tls = self.tls
+        authenticator = None
+        if self.sasl is not None:
+            authenticator = partial(self._authenticator, self.sasl, answer_api_versions)
+        return ListenerSecurity(
+            tls_context=None if tls is None else lambda: tls.context,
+            authenticator=authenticator,
+            principal_builder=self._build_principal,
+        )
+
+    async def load(self) -> None:
+        """Fetch what is not on this machine, before the listener opens.
+
+        Raises:
+            ConfigError: the keys of the token issuer cannot be read.
+        """
+        await trio.lowlevel.checkpoint()
+        if self.jwks is not None:
+            await self.jwks.load()
+
+    async def prepare_certificates(self, config: BrokerConfig) -> Callable[[], None]:
+        """Read the stores that other settings name, and give what makes new connections use them.
+
+        Args:
+            config: the other settings; only those of stores are different.
+
+        Raises:
+            ConfigError: they cannot be used, or do not fit those of before.
+        """
+        tls = self.tls
+        assert tls is not None, "there are no certificates"
+        name = self.endpoint.listener_name
+        settings = _tls(ListenerSettings(config, name), self.endpoint.security_protocol)
+        try:
+            new = await in_bounded_time(tls.prepare, settings)
+        except ConfigError as error:
+            raise ConfigError(f"listener {name}: {error}") from error
+
+        def renew() -> None:
+            tls.use(new)
+            logger.info("listener %s: new certificates are in use", name)
+            self.log_doubts()
+
+        return renew
+
+    def log_doubts(self, *, has_scram_users: bool = True) -> None:
+        """Warn of what works, but hardly as it is meant.
+
+        Args:
+            has_scram_users: whether anybody may log in by SCRAM.
+        """
+        for doubt in self._doubts(has_scram_users):
+            logger.warning("listener %s: %s", self.endpoint.listener_name, doubt)
+
+    def _doubts(self, has_scram_users: bool) -> Iterator[str]:
+        if self.tls is not None:
+            now = datetime.fromtimestamp(time.time_ns() // 1_000_000_000, UTC)
+            if doubt := self.tls.doubt(now):
+                yield doubt
+            yield from self._doubts_about_clients(self.tls.settings)
+        names = () if self.sasl is None else self.sasl.mechanisms
+        if not has_scram_users and any(name in scram.HASHES for name in names):
+            yield "there are no users of SCRAM: trionet broker --data DIR --add-scram NAME adds one"
+        if self._token_doubt:
+            yield self._token_doubt
+
+    def _doubts_about_clients(self, settings: TlsSettings) -> Iterator[str]:
+        if self._is_client_auth_ignored:
+            yield (
+                "ssl.client.auth for all listeners is not for those with SASL; set"
+                f" listener.name.{self.endpoint.listener_name.lower()}.ssl.client.auth"
+            )
+        has_trust = settings.truststore_location or settings.truststore_certificates
+        if settings.client_auth != "none" and not has_trust:
+            yield (
+                "ssl.client.auth without a trust store: every certificate of an authority that this"
+                " system trusts is good"
+            )
+
+    async def keep_fresh(self) -> None:
+        """Reload certificates whose files change, and the keys of the issuer, until cancelled.
+
+        What cannot be reloaded is logged, and the old goes on. Connections keep what they have.
+        """
+        async with trio.open_nursery() as nursery:
+            if self.jwks is not None:
+                nursery.start_soon(self.jwks.run)
+            if self.tls is not None:
+                nursery.start_soon(self._watch_files, self.tls)
+            await trio.sleep_forever()
+
+    async def _watch_files(self, tls: TlsContexts) -> None:
+        name = self.endpoint.listener_name
+        told = ""
+        while True:
+            await trio.sleep(RELOAD_CHECK_SECONDS)
+            if not tls.settings.files:
+                continue
+            try:
+                if await trio.to_thread.run_sync(tls.reload_if_changed, abandon_on_cancel=True):
+                    logger.info("listener %s: new certificates are in use", name)
+                    self.log_doubts()
+                told = ""
+            except (OSError, ConfigError) as error:
+                if str(error) == told:
+                    continue  # a file that cannot be read is tried each time
+                told = str(error)
+                logger.warning("listener %s: its certificates stay as they were: %s", name, error)
+
+    def _authenticator(
+        self, settings: SaslSettings, answer_api_versions: AnswerApiVersions, known: Identity
+    ) -> SaslExchange:
+        def make_principal(mechanism: str, authorization_id: str) -> Principal:
+            identity = attrs.evolve(known, mechanism=mechanism, authorization_id=authorization_id)
+            return self._build_principal(identity)
+
+        return SaslExchange(settings, answer_api_versions, make_principal)
+
+
+def listener_security(
+    config: BrokerConfig,
+    endpoint: Endpoint,
+    scram_lookup: ScramLookup,
+    principal_builder: PrincipalBuilder | None = None,
+    scram_secret: bytes | None = None,
+) -> SecuredListener:
+    """Read and check the settings of a listener; reads files, so call it in a thread.
+
+    Args:
+        config: of the broker.
+        endpoint: the listener.
+        scram_lookup: where the users of SCRAM are.
+        principal_builder: in place of ``ssl.principal.mapping.rules``.
+        scram_secret: what the salts of users that do not exist are made from; by default one of
+            this process.
+
+    Raises:
+        ConfigError: a setting is missing or not allowed, or a store cannot be read.
+    """
+    settings = ListenerSettings(config, endpoint.listener_name)
+    protocol = endpoint.security_protocol
+    mapping = PrincipalMapping(settings.text("ssl.principal.mapping.rules") or "DEFAULT")
+    tls = None
+    if protocol in TLS_PROTOCOLS:
+        try:
+            tls = TlsContexts(_tls(settings, protocol))
+        except ConfigError as error:
+            raise ConfigError(f"listener {endpoint.listener_name}: {error}") from error
+    sasl, jwks = None, None
+    if protocol in SASL_PROTOCOLS:
+        sasl, jwks = _sasl(settings, endpoint.listener_name, scram_lookup, scram_secret)
+    asked = settings.text("ssl.client.auth") or "none"
+    return SecuredListener(
+        endpoint,
+        tls,
+        sasl,
+        jwks,
+        principal_builder or mapping,
+        is_client_auth_ignored=tls is not None and asked != tls.settings.client_auth,
+        token_doubt=_token_doubt(settings) if sasl and oauthbearer.NAME in sasl.mechanisms else "",
+    )
+
+
+def _tls(settings: ListenerSettings, protocol: SecurityProtocol) -> TlsSettings:
+    client_auth = settings.text("ssl.client.auth") or "none"
+    if protocol is SecurityProtocol.SASL_SSL:
+        # Kafka: certificates of clients count beside SASL only where a listener asks for them.
+        own = settings.own("ssl.client.auth")
+        client_auth = own if isinstance(own, str) else "none"
+    return TlsSettings(
+        keystore_type=settings.text("ssl.keystore.type") or "JKS",
+        keystore_location=settings.text("ssl.keystore.location"),
+        keystore_password=settings.text("ssl.keystore.password"),
+        keystore_key=settings.text("ssl.keystore.key"),
+        keystore_certificate_chain=settings.text("ssl.keystore.certificate.chain"),
+        key_password=settings.text("ssl.key.password"),
+        truststore_type=settings.text("ssl.truststore.type") or "JKS",
+        truststore_location=settings.text("ssl.truststore.location"),
+        truststore_password=settings.text("ssl.truststore.password"),
+        truststore_certificates=settings.text("ssl.truststore.certificates"),
+        client_auth=client_auth,
+        enabled_protocols=settings.names("ssl.enabled.protocols"),
+        cipher_suites=settings.names("ssl.cipher.suites"),
+        store_bytes_max=settings.integer("ssl.store.max.bytes"),
+        allow_dn_changes=bool(settings.value("ssl.allow.dn.changes")),
+        allow_san_changes=bool(settings.value("ssl.allow.san.changes")),
+    )
+
+
+def _sasl(
+    settings: ListenerSettings,
+    listener_name: str,
+    scram_lookup: ScramLookup,
+    scram_secret: bytes | None,
+) -> tuple[SaslSettings, Jwks | None]:
+    names = settings.names("sasl.enabled.mechanisms")
+    for name in names:
+        if name not in SUPPORTED:
+            default = "" if settings.is_set("sasl.enabled.mechanisms") else ", its default,"
+            raise ConfigError(
+                f"sasl.enabled.mechanisms = {','.join(names)!r}{default} of the listener"
+                f" {listener_name}: {name} is not supported; allowed: {', '.join(SUPPORTED)}"
+            )
+    if not names:
+        raise ConfigError(
+            f"sasl.enabled.mechanisms of the listener {listener_name} is empty; allowed: at least"
+            f" one of {', '.join(SUPPORTED)}"
+        )
+    mechanisms: dict[str, Mechanism] = {}
+    jwks = None
+    for name in names:
+        handler = settings.text("sasl.server.callback.handler.class", name)
+        if handler is not None and (
+            name != oauthbearer.NAME or handler not in (_SECURED, _UNSECURED)
+        ):
+            raise ConfigError(
+                f"{settings.name('sasl.server.callback.handler.class', name)} = {handler!r} is not"
+                f" allowed; allowed: leaving it out, or for {oauthbearer.NAME} {_SECURED} or"
+                f" {_UNSECURED}"
+            )
+        if name == plain.NAME:
+            mechanisms[name] = _plain(settings)
+        elif name == oauthbearer.NAME:
+            mechanisms[name], jwks = _oauthbearer(settings, is_unsecured=handler == _UNSECURED)
+        else:
+            scram.require_scramp()
+            known = (name, scram_lookup(name))
+            secret = () if scram_secret is None else (scram_secret,)
+            mechanisms[name] = partial(scram.ScramServer, *known, *secret)
+    delay_ms = settings.integer("connection.failed.authentication.delay.ms")
+    sasl = SaslSettings(
+        mechanisms,
+        {name: settings.integer("connections.max.reauth.ms", name) for name in names},
+        settings.integer("sasl.server.max.receive.size"),
+        delay_ms / 1000,
+        FAILURE_LINGER_SECONDS,
+    )
+    return sasl, jwks
+
+
+def _plain(settings: ListenerSettings) -> Mechanism:
+    name = settings.name("sasl.jaas.config", plain.NAME)
+    module = settings.jaas(plain.NAME)
+    if module is None or module.name != _PLAIN_MODULE or not module.users:
+        raise ConfigError(
+            f"{name} must name the users of PLAIN; allowed: {_PLAIN_MODULE} required"
+            ' user_NAME="password" ... ;'
+        )
+    return partial(plain.PlainServer, plain.verify_with(module.users))
+
+
+def _oauthbearer(
+    settings: ListenerSettings, *, is_unsecured: bool
+) -> tuple[Mechanism, Jwks | None]:
+    require_jwt()
+    name = oauthbearer.NAME
+    module = settings.jaas(name)
+    options = {} if module is None else module.options
+    if is_unsecured:
+        return _unsecured(options, settings.name("sasl.jaas.config", name)), None
+    url = settings.text("sasl.oauthbearer.jwks.endpoint.url", name)
+    if url is None:
+        raise ConfigError(
+            "sasl.oauthbearer.jwks.endpoint.url must name the keys that tokens are signed with;"
+            f" for tests of clients, {settings.name('sasl.server.callback.handler.class', name)}"
+            f"={_UNSECURED} takes tokens that nobody has signed"
+        )
+    times = RefreshTimes(
+        settings.integer("sasl.oauthbearer.jwks.endpoint.refresh.ms", name),
+        settings.integer("sasl.oauthbearer.jwks.endpoint.retry.backoff.ms", name),
+        settings.integer("sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms", name),
+    )
+    rules = TokenRules(
+        audiences=settings.names("sasl.oauthbearer.expected.audience", name),
+        issuer=settings.text("sasl.oauthbearer.expected.issuer", name),
+        scopes=tuple(options.get("requiredScope", "").split()),
+        subject_claim=settings.text("sasl.oauthbearer.sub.claim.name", name) or "sub",
+        scope_claim=settings.text("sasl.oauthbearer.scope.claim.name", name) or "scope",
+        clock_skew_ms=1000 * settings.integer("sasl.oauthbearer.clock.skew.seconds", name),
+    )
+    jwks = Jwks(url, times)
+    return partial(oauthbearer.OAuthBearerServer, SignedTokens(jwks.find, rules)), jwks
+
+
+def _token_doubt(settings: ListenerSettings) -> str:
+    """Why tokens prove less than they seem to, if they do."""
+    handler = "sasl.server.callback.handler.class"
+    if settings.text(handler, oauthbearer.NAME) == _UNSECURED:
+        return (
+            f"{settings.name(handler, oauthbearer.NAME)} lets everyone in by any name, since nobody"
+            " signs the tokens; it is for tests of clients only"
+        )
+    audience, issuer = "sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expected.issuer"
+    is_for_us = settings.names(audience, oauthbearer.NAME)
+    if is_for_us or settings.text(issuer, oauthbearer.NAME):
+        return ""
+    return (
+        f"without {audience} and {issuer}, tokens that were issued for other services are good, too"
+    )
+
+
+def _unsecured(options: dict[str, str], key: str) -> Mechanism:
+    """Kafka's validator for tests, with its options."""
+    skew = options.get("unsecuredValidatorAllowableClockSkewMs", "0")
+    if not skew.isascii() or not skew.isdigit():
+        raise ConfigError(f"{key}: unsecuredValidatorAllowableClockSkewMs; allowed: 0 or more")
+    rules = TokenRules(
+        scopes=tuple(options.get("unsecuredValidatorRequiredScope", "").split()),
+        subject_claim=options.get("unsecuredValidatorPrincipalClaimName") or "sub",
+        scope_claim=options.get("unsecuredValidatorScopeClaimName") or "scope",
+        clock_skew_ms=int(skew),
+    )
+    return partial(oauthbearer.OAuthBearerServer, UnsecuredTokens(rules))

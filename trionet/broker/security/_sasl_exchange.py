@@ -1,0 +1,376 @@
+"""Kafka's way of carrying SASL: handshake, tokens, and authenticating again on the way.
+
+(Kafka: SaslServerAuthenticator; KIP-43, KIP-152, KIP-368.) A client may ask for ApiVersions first,
+then names a mechanism with SaslHandshake and sends its tokens: as SaslAuthenticate requests after a
+handshake of version 1, as bare frames after one of version 0. Anything else ends the connection.
+
+States: ``FIRST`` (ApiVersions or handshake), ``HANDSHAKE`` (only that), ``TOKENS``, ``COMPLETE``,
+and ``FAILED``. A SaslHandshake while complete leads back to ``HANDSHAKE``, with the principal and
+the mechanism that must come out again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import Enum
+from struct import Struct
+from typing import Any, cast
+
+import attrs
+
+from ...errors import AuthenticationError, WireFormatError
+from ...net._authenticator import Gate, Progress, Step
+from ...net._principal import ANONYMOUS, Principal
+from ...net.sasl._mechanism import CredentialsError, Mechanism, SaslServer
+from ...net.wire._close_reason import CloseReason
+from ...net.wire._framing import Frame
+from ...net.wire._transmission import Chunk, Send
+from ...protocol import api_keys, error_codes
+from ...protocol._codec import ApiVersionCodec, lookup
+from ...protocol._header import decode_request_header, encode_response_header, frame, skip_tags
+from ...protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from ...protocol.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
+from ...protocol.messages.sasl_handshake import SaslHandshakeRequest, SaslHandshakeResponse
+from ...server._connection import SOFTWARE_CHARS_MAX
+
+# A re-authentication that begins sooner after the last one is not done (KIP-368).
+REAUTHENTICATION_SECONDS_MIN = 1.0
+# The first version of SaslAuthenticate that tells the life of a session.
+_FIRST_WITH_SESSIONS = 1
+
+# The exchange's requests have no arrays, and no tags that Kafka knows of.
+_ELEMENTS_MAX = 1000
+
+# A text of 32,767 bytes is the most that the oldest answer holds; one character has four at most.
+_TOLD_CHARS_MAX = 8000
+
+_size = Struct(">i").pack
+
+AnswerApiVersions = Callable[[ApiVersionsRequest | None, int], ApiVersionsResponse]
+"""``(request, version)``; None for a request of a version that is not served."""
+
+
+@attrs.frozen
+class SaslSettings:
+    """How a listener authenticates.
+
+    Attributes:
+        mechanisms: those that are enabled, by name, in the order that clients are told.
+        session_ms: the longest life of a session by mechanism, in milliseconds; 0 or absent for
+            sessions that end with the credential alone (``connections.max.reauth.ms``).
+        frame_bytes_max: largest frame before the end (``sasl.server.max.receive.size``).
+        failure_delay_seconds: how long the answer to a failure is held back
+            (``connection.failed.authentication.delay.ms``).
+        failure_linger_seconds: how long the connection stays open behind that answer, unless the
+            client leaves before.
+    """
+
+    mechanisms: Mapping[str, Mechanism]
+    session_ms: Mapping[str, int]
+    frame_bytes_max: int = 65_536
+    failure_delay_seconds: float = 0.1
+    failure_linger_seconds: float = 0.0
+
+
+class _State(Enum):
+    FIRST = "SaslHandshake or ApiVersions"
+    HANDSHAKE = "SaslHandshake"
+    TOKENS = "a token of the mechanism"
+    COMPLETE = "requests"
+    FAILED = "nothing more"
+
+
+class _RequestHead:
+    """A request as far as its header, and how to answer it."""
+
+    __slots__ = ("codec", "correlation_id", "key", "position", "version")
+
+    def __init__(self, payload: Frame) -> None:
+        key, version, correlation_id, _, position = decode_request_header(payload)
+        self.key = key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.codec = lookup(key, version)
+        self.position = position
+
+    def decode(self, payload: Frame, codec: ApiVersionCodec) -> Any:
+        position = self.position
+        if codec.request_header_version == 2:
+            position = skip_tags(payload, position)
+        return codec.decode_request(payload, position, _ELEMENTS_MAX)
+
+    def answer(self, codec: ApiVersionCodec, message: Any) -> Send:
+        chunks: list[Any] = [encode_response_header(codec, self.correlation_id)]
+        codec.encode_response(message, chunks)
+        return Send(cast("list[Chunk]", frame(chunks)))
+
+
+class SaslExchange:
+    """The exchange on one connection; see :class:`trionet.net._authenticator.Authenticator`.
+
+    Args:
+        settings: of its listener.
+        answer_api_versions: answers a client that asks before it authenticates.
+        make_principal: ``(mechanism, authorization id)``; an AuthenticationError refuses the peer.
+
+    Attributes:
+        client_software: what the client called itself and its version before it authenticated.
+        mechanism: the mechanism of the last handshake; empty before the first.
+    """
+
+    __slots__ = (
+        "_answer_api_versions",
+        "_begun_at",
+        "_has_headers",
+        "_is_mechanism_changed",
+        "_make_principal",
+        "_previous",
+        "_server",
+        "_settings",
+        "_state",
+        "can_reauthenticate",
+        "client_software",
+        "frame_bytes_max",
+        "is_complete",
+        "mechanism",
+        "principal",
+        "reauthentication_seconds",
+        "session_expires_at",
+    )
+
+    def __init__(
+        self,
+        settings: SaslSettings,
+        answer_api_versions: AnswerApiVersions,
+        make_principal: Callable[[str, str], Principal],
+    ) -> None:
+        self._settings = settings
+        self._answer_api_versions = answer_api_versions
+        self._make_principal = make_principal
+        self._state = _State.FIRST
+        self._server: SaslServer | None = None
+        self._has_headers = False
+        self._begun_at: float | None = None  # the last re-authentication
+        self._previous: tuple[str, Principal] | None = None  # while there is one
+        self._is_mechanism_changed = False
+        self.frame_bytes_max = settings.frame_bytes_max
+        self.is_complete = False
+        self.principal = ANONYMOUS
+        self.session_expires_at: float | None = None
+        self.can_reauthenticate = False
+        self.reauthentication_seconds = 0.0
+        self.client_software = ("", "")
+        self.mechanism = ""
+
+    @property
+    def is_reauthenticating(self) -> bool:
+        """Whether the peer was known before what is, or was last, in progress."""
+        return self._previous is not None
+
+    def gate(self, payload: Frame, now: float) -> Gate:
+        """What to do with a frame that came after the end; runs for each request."""
+        is_handshake = (
+            len(payload) > 1 and payload[0] == 0 and payload[1] == api_keys.SASL_HANDSHAKE
+        )
+        if is_handshake and (
+            self._begun_at is None or now - self._begun_at >= REAUTHENTICATION_SECONDS_MIN
+        ):
+            return Gate.AUTHENTICATE
+        if self.session_expires_at is not None and now > self.session_expires_at:
+            return Gate.EXPIRED
+        return Gate.PASS
+
+    def receive(self, payload: Frame, now: float, now_ms: int) -> Step:
+        """Take the next frame; see :meth:`trionet.net._authenticator.Authenticator.receive`."""
+        if self._state is _State.COMPLETE:
+            self._begin_again(now)
+        try:
+            if self._state is _State.TOKENS and not self._has_headers:
+                step = self._receive_bare_token(bytes(payload), now, now_ms)
+            else:
+                step = self._receive_request(payload, now, now_ms)
+        except WireFormatError as error:
+            step = Step.failed(CloseReason.INVALID_REQUEST, str(error))
+        if step.progress is Progress.FAILED:
+            self._state = _State.FAILED
+            self._server = None
+        return step
+
+    def _begin_again(self, now: float) -> None:
+        """A peer that is authenticated sends a handshake."""
+        self._previous = (self.mechanism, self.principal)
+        self._begun_at = now
+        self._has_headers = False
+        self._state = _State.HANDSHAKE
+        self.is_complete = False
+
+    def _receive_request(self, payload: Frame, now: float, now_ms: int) -> Step:
+        head = _RequestHead(payload)
+        key, state = head.key, self._state
+        is_expected = (
+            (key == api_keys.API_VERSIONS and state is _State.FIRST)
+            or (key == api_keys.SASL_HANDSHAKE and state in (_State.FIRST, _State.HANDSHAKE))
+            or (key == api_keys.SASL_AUTHENTICATE and state is _State.TOKENS)
+        )
+        if not is_expected:
+            # Before anything of it is decoded: who is not known gets at no other decoder.
+            return self._failed(
+                CloseReason.ILLEGAL_SASL_STATE,
+                f"{api_keys.name_of(key)} came where {state.value} was awaited",
+            )
+        if key == api_keys.API_VERSIONS:
+            return self._receive_api_versions(head, payload)
+        if head.codec is None:
+            return Step.failed(
+                CloseReason.UNSUPPORTED_VERSION,
+                f"{api_keys.name_of(key)} version {head.version} was asked for",
+            )
+        message = head.decode(payload, head.codec)
+        if key == api_keys.SASL_HANDSHAKE:
+            return self._receive_handshake(head, head.codec, message)
+        return self._receive_token(head, head.codec, message, now, now_ms)
+
+    def _receive_api_versions(self, head: _RequestHead, payload: Frame) -> Step:
+        codec = head.codec
+        request: ApiVersionsRequest | None = None
+        if codec is None:
+            codec = lookup(api_keys.API_VERSIONS, 0)  # which every client can read (KIP-511)
+            assert codec is not None
+        else:
+            request = cast(ApiVersionsRequest, head.decode(payload, codec))
+        answer = self._answer_api_versions(request, head.version)
+        if request is not None and answer.error_code == error_codes.NONE:
+            self.client_software = (
+                request.client_software_name[:SOFTWARE_CHARS_MAX],
+                request.client_software_version[:SOFTWARE_CHARS_MAX],
+            )
+            self._state = _State.HANDSHAKE
+        return Step(send=head.answer(codec, answer))
+
+    def _receive_handshake(
+        self, head: _RequestHead, codec: ApiVersionCodec, request: SaslHandshakeRequest
+    ) -> Step:
+        names = list(self._settings.mechanisms)
+        begin = self._settings.mechanisms.get(request.mechanism)
+        if begin is None:
+            refusal = SaslHandshakeResponse(
+                error_code=error_codes.UNSUPPORTED_SASL_MECHANISM, mechanisms=names
+            )
+            return self._failed(
+                CloseReason.AUTHENTICATION_FAILED,
+                f"unsupported SASL mechanism {request.mechanism!r}",
+                head.answer(codec, refusal),
+            )
+        self._has_headers = head.version >= 1
+        self._is_mechanism_changed = (
+            self._previous is not None and self._previous[0] != request.mechanism
+        )
+        self.mechanism = request.mechanism
+        self._server = begin()
+        self._state = _State.TOKENS
+        return Step(send=head.answer(codec, SaslHandshakeResponse(mechanisms=names)))
+
+    def _receive_token(
+        self,
+        head: _RequestHead,
+        codec: ApiVersionCodec,
+        request: SaslAuthenticateRequest,
+        now: float,
+        now_ms: int,
+    ) -> Step:
+        try:
+            answer = self._evaluate(bytes(request.auth_bytes), now_ms)
+        except AuthenticationError as error:
+            response = SaslAuthenticateResponse(
+                error_code=error_codes.SASL_AUTHENTICATION_FAILED,
+                error_message=self._told(error),
+            )
+            send = head.answer(codec, response)
+            return self._failed(CloseReason.AUTHENTICATION_FAILED, _detail(error), send)
+        self.can_reauthenticate = head.version >= _FIRST_WITH_SESSIONS
+        progress, session_ms = self._finish_if_complete(now, now_ms)
+        response = SaslAuthenticateResponse(auth_bytes=answer, session_lifetime_ms=session_ms)
+        return Step(progress, head.answer(codec, response))
+
+    def _receive_bare_token(self, token: bytes, now: float, now_ms: int) -> Step:
+        try:
+            answer = self._evaluate(token, now_ms)
+        except AuthenticationError as error:
+            return self._failed(CloseReason.AUTHENTICATION_FAILED, _detail(error))
+        self.can_reauthenticate = False
+        progress, _ = self._finish_if_complete(now, now_ms)
+        return Step(progress, Send([_size(len(answer)) + answer]))
+
+    def _evaluate(self, token: bytes, now_ms: int) -> bytes:
+        """Let the mechanism take a token, and compare who comes out of it with who was there."""
+        previous, server = self._previous, self._server
+        assert server is not None
+        if self._is_mechanism_changed and previous is not None:
+            raise AuthenticationError(
+                f"SASL mechanism '{self.mechanism}' requested by client is not supported for"
+                f" re-authentication of mechanism '{previous[0]}'"
+            )
+        answer = server.respond(token, now_ms)
+        if server.is_complete:
+            try:
+                principal = self._make_principal(self.mechanism, server.authorization_id)
+            except AuthenticationError as error:
+                raise CredentialsError(str(error)) from error
+            except Exception as error:  # boundary: a builder that fails lets nobody in
+                name = type(error).__name__
+                raise CredentialsError(f"the principal builder failed by {name}") from error
+            if previous is not None and principal != previous[1]:
+                raise AuthenticationError(
+                    "Cannot change principals during re-authentication from"
+                    f" {previous[1].type}.{previous[1].name}: {principal.type}.{principal.name}"
+                )
+            self.principal = principal
+        return answer
+
+    def _finish_if_complete(self, now: float, now_ms: int) -> tuple[Progress, int]:
+        """The state after a token that was taken, and the life of the session in milliseconds."""
+        server = self._server
+        assert server is not None
+        if not server.is_complete:
+            return Progress.GOES_ON, 0
+        lives = []
+        if server.expires_ms is not None:
+            lives.append(max(0, server.expires_ms - now_ms))
+        longest_ms = self._settings.session_ms.get(self.mechanism, 0)
+        if longest_ms > 0:
+            lives.append(longest_ms)
+        session_ms = min(lives, default=0)
+        self.session_expires_at = now + session_ms / 1000 if lives else None
+        self._server = None
+        self._state = _State.COMPLETE
+        self.is_complete = True
+        if self._previous is None:
+            return Progress.AUTHENTICATED, session_ms
+        self._previous = None
+        assert self._begun_at is not None
+        self.reauthentication_seconds = now - self._begun_at
+        return Progress.REAUTHENTICATED, session_ms
+
+    def _told(self, error: AuthenticationError) -> str:
+        """What the client is told: only what was written for it, and what an answer can hold."""
+        if not isinstance(error, CredentialsError):
+            return str(error)[:_TOLD_CHARS_MAX].encode("utf-8", "replace").decode()
+        during = "authentication" if self._previous is None else "re-authentication"
+        return (
+            f"Authentication failed during {during} due to invalid credentials with SASL mechanism"
+            f" {self.mechanism}"
+        )
+
+    def _failed(self, reason: CloseReason, detail: str, send: Send | None = None) -> Step:
+        delay = self._settings.failure_delay_seconds
+        return Step.failed(
+            reason,
+            detail,
+            send=send,
+            delay_seconds=delay,
+            linger_seconds=self._settings.failure_linger_seconds,
+        )
+
+
+def _detail(error: AuthenticationError) -> str:
+    return f"{error} ({error.__cause__})" if error.__cause__ is not None else str(error)

@@ -1,0 +1,216 @@
+"""SCRAM credentials: salted hashes in the database, and all of them in memory for look-ups.
+
+(Kafka keeps them in its metadata log: ScramImage.) A password is salted in a thread and forgotten;
+nothing here or in the database can be used to log in anywhere.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from typing import TYPE_CHECKING
+
+import trio
+
+from ...errors import ConfigError
+from ...net.sasl._mechanism import USER_NAME_CHARACTERS_MAX
+from ...net.sasl._scram import (
+    HASHES,
+    ITERATIONS_MAX,
+    ITERATIONS_MIN,
+    SECRET_BYTES,
+    Lookup,
+    ScramCredential,
+    require_scramp,
+    salted,
+)
+from ..storage._database import Database
+from ..storage._folder_ownership import open_stopped
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+
+_PROPERTY = "scram.secret"  # of the table of properties
+
+
+class ScramCredentials:
+    """The users of the SCRAM mechanisms; made by :meth:`load`.
+
+    Attributes:
+        secret: what the salts of users that do not exist are made from. It stays the same, since a
+            salt that changed with a restart would give away that there is no such user.
+    """
+
+    def __init__(
+        self, database: Database, found: dict[tuple[str, str], ScramCredential], secret: bytes
+    ) -> None:
+        self._database = database
+        self.secret = secret
+        self._by_mechanism: dict[str, dict[str, ScramCredential]] = {name: {} for name in HASHES}
+        for (mechanism, user_name), credential in found.items():
+            self._by_mechanism[mechanism][user_name] = credential
+        self._changing = trio.Lock()
+
+    @classmethod
+    async def load(cls, database: Database) -> ScramCredentials:
+        """Read them all.
+
+        Raises:
+            DatabaseError: the database cannot be read.
+        """
+        found, secret = await database.read(lambda each: (_read(each), _secret(each)))
+        return cls(database, found, secret)
+
+    def lookup(self, mechanism: str) -> Lookup:
+        """The look-up of one mechanism, for :class:`trionet.net.sasl._scram.ScramServer`."""
+        return self._by_mechanism[mechanism].get
+
+    def users(self) -> dict[str, dict[str, int]]:
+        """The iterations by mechanism, by user name (Kafka: DescribeUserScramCredentials)."""
+        found: dict[str, dict[str, int]] = {}
+        for mechanism, users in self._by_mechanism.items():
+            for user_name, credential in users.items():
+                found.setdefault(user_name, {})[mechanism] = credential.iterations
+        return found
+
+    async def set_password(
+        self, user_name: str, password: str, mechanisms: tuple[str, ...] = tuple(HASHES)
+    ) -> None:
+        """Let a user in with a password, and no longer with the one before.
+
+        Args:
+            user_name: 1 to 255 characters.
+            password: not empty.
+            mechanisms: of :data:`trionet.net.sasl._scram.HASHES`.
+
+        Raises:
+            ConfigError: the name cannot be a user's, or the password is empty.
+            DatabaseError: nothing was changed.
+
+        Cancellation: raises ``Cancelled`` only if nothing was changed.
+        """
+        check_user_name(user_name)
+        if not password:
+            raise ConfigError(f"the password of {user_name!r} is empty; allowed: any other")
+        made = {
+            mechanism: await trio.to_thread.run_sync(partial(salted, mechanism, password))
+            for mechanism in mechanisms
+        }
+        await self.put(user_name, made)
+
+    async def put(self, user_name: str, credentials: dict[str, ScramCredential]) -> None:
+        """Keep credentials by mechanism, in place of those before (KIP-554: upsertion).
+
+        Raises:
+            ConfigError: the name cannot be a user's, or a credential has too few or too many
+                iterations.
+            DatabaseError: nothing was changed.
+
+        Cancellation: raises ``Cancelled`` only if nothing was changed.
+        """
+        check_user_name(user_name)
+        for credential in credentials.values():
+            if not ITERATIONS_MIN <= credential.iterations <= ITERATIONS_MAX:
+                raise ConfigError(
+                    f"{credential.iterations} iterations are not allowed; allowed:"
+                    f" {ITERATIONS_MIN} to {ITERATIONS_MAX}"
+                )
+        async with self._changing:
+            await self._database.transaction(partial(_write, user_name, credentials))
+            for mechanism, credential in credentials.items():
+                self._by_mechanism[mechanism][user_name] = credential
+
+    async def remove(self, user_name: str, mechanism: str) -> bool:
+        """Let a user in no longer; whether there was a credential.
+
+        Raises:
+            DatabaseError: nothing was changed.
+
+        Cancellation: raises ``Cancelled`` only if nothing was changed.
+        """
+        async with self._changing:
+            was_there = user_name in self._by_mechanism[mechanism]
+            await self._database.transaction(partial(_delete, user_name, mechanism))
+            self._by_mechanism[mechanism].pop(user_name, None)
+        return was_there
+
+
+def check_user_name(user_name: str) -> None:
+    """Refuse a name that no client could log in with.
+
+    Raises:
+        ConfigError: it is empty or too long, or SASL would make another one of it (RFC 4013).
+    """
+    scramp = require_scramp()
+    try:
+        prepared = str(scramp.core.Username(user_name))
+    except (scramp.ScramException, UnicodeError):
+        prepared = ""
+    if prepared != user_name or not 0 < len(user_name) <= USER_NAME_CHARACTERS_MAX:
+        raise ConfigError(
+            f"{user_name[:USER_NAME_CHARACTERS_MAX]!r} cannot be a user's name; allowed: 1 to"
+            f" {USER_NAME_CHARACTERS_MAX} characters that SASL leaves as they are"
+        )
+
+
+def _read(connection: Connection) -> dict[tuple[str, str], ScramCredential]:
+    rows = connection.execute(
+        "SELECT mechanism, user_name, salt, stored_key, server_key, iterations"
+        " FROM scram_credential"
+    )
+    return {(row[0], row[1]): ScramCredential(*row[2:]) for row in rows}
+
+
+def _secret(connection: Connection) -> bytes:
+    """The secret of this database, made when it is asked for the first time."""
+    row = connection.execute("SELECT value FROM property WHERE name = ?", (_PROPERTY,)).fetchone()
+    if row is not None:
+        return bytes.fromhex(row[0])
+    secret = os.urandom(SECRET_BYTES)
+    connection.execute("INSERT INTO property VALUES (?, ?)", (_PROPERTY, secret.hex()))
+    return secret
+
+
+def _write(user_name: str, credentials: dict[str, ScramCredential], connection: Connection) -> None:
+    for mechanism, credential in credentials.items():
+        connection.execute(
+            "INSERT OR REPLACE INTO scram_credential VALUES (?, ?, ?, ?, ?, ?)",
+            (
+                user_name,
+                mechanism,
+                credential.salt,
+                credential.stored_key,
+                credential.server_key,
+                credential.iterations,
+            ),
+        )
+
+
+def _delete(user_name: str, mechanism: str, connection: Connection) -> None:
+    connection.execute(
+        "DELETE FROM scram_credential WHERE user_name = ? AND mechanism = ?",
+        (user_name, mechanism),
+    )
+
+
+async def add_scram_user(folder: str, user_name: str, password: str) -> None:
+    """Keep a user in the folder of a broker that is not running, for all SCRAM mechanisms.
+
+    Args:
+        folder: the data folder; made if it is not there.
+        user_name: 1 to 255 characters.
+        password: not empty.
+
+    Raises:
+        ConfigError: the folder is in use or another broker's, or name or password cannot be.
+        DatabaseError: the database cannot be opened or written.
+        OSError: the folder cannot be used.
+
+    Cancellation: the user is there, or is not.
+    """
+    check_user_name(user_name)
+    # A running broker would not notice the new user.
+    async with open_stopped(folder) as database:
+        credentials = await ScramCredentials.load(database)
+        await credentials.set_password(user_name, password)

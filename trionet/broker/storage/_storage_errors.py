@@ -1,0 +1,37 @@
+"""Errors of the disk and the database, as Kafka tells them."""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import logging
+from types import TracebackType
+
+from ..._util._raising import raise_from
+from ...errors import ApiError
+from ...protocol import error_codes
+from ._database import DatabaseError
+
+logger = logging.getLogger("trionet.broker")
+
+
+class storage_errors:  # noqa: N801  # used like a function, as contextlib's own
+    """Tell a client of a failing disk in Kafka's words, and the operator in ours.
+
+    A class, because the generator of a ``@contextmanager`` costs every fetch 0.6 µs.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if isinstance(error, (DatabaseError, OSError)):
+            logger.warning("storage error: %s", error)
+            raise_from(ApiError(error_codes.KAFKA_STORAGE_ERROR, str(error)), error)

@@ -1,0 +1,134 @@
+"""The lists of a broker's snapshot beside those of its server: groups and fetch sessions."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+
+from ...server.metrics._snapshot_sections import Row, Section, SectionPage
+from ..groups._group import Group
+from ..groups._group_state import GroupState
+from ..groups._member import Member
+from ..model._fetch_sessions import FetchSession
+
+
+class Numbers:
+    """Numbers for what has none: each new thing gets the next one, and keeps it."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[object, int] = {}
+        self._next = 0
+
+    def of(self, keys: Iterable[object]) -> list[tuple[int, object]]:
+        """Each key and its number, ascending by number; other keys are forgotten."""
+        wanted = dict.fromkeys(keys)
+        known = self._numbers
+        if any(key not in wanted for key in known):
+            known = self._numbers = {key: n for key, n in known.items() if key in wanted}
+        if len(known) < len(wanted):
+            for key in wanted:
+                if key not in known:
+                    known[key], self._next = self._next, self._next + 1
+        return [(number, key) for key, number in known.items()]
+
+
+def groups_section(groups: Callable[[], Iterable[Group]], clock: Callable[[], float]) -> Section:
+    """The section of classic groups and their members.
+
+    Args:
+        groups: those that the node coordinates.
+        clock: seconds of the loop's clock.
+    """
+    numbers = Numbers()
+
+    def page(count_max: int, before: int | None) -> SectionPage:
+        now = clock()
+        by_id: dict[object, Group] = {group.id: group for group in groups()}
+        wanted = _page_of(numbers.of(by_id), count_max, before)
+        rows = [{"number": number, **_group_row(by_id[id], now)} for number, id in wanted]
+        return SectionPage(len(by_id), list(rows))
+
+    return page
+
+
+def _group_row(group: Group, now: float) -> Row:
+    leader = group.members.leader_id
+    return {
+        "id": group.id,
+        "state": group.state.value,
+        "state_seconds": now - group.changed_at,
+        "generation": group.generation,
+        "protocol_type": group.protocol_type,
+        "protocol": group.protocol_name,
+        "pending": group.pending,
+        "members": [_member_row(member, group, leader, now) for member in group.members],
+    }
+
+
+def _member_row(member: Member, group: Group, leader: str | None, now: float) -> Row:
+    return {
+        "id": member.id,
+        "instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "is_leader": member.id == leader,
+        "phase": _phase(member, group),
+        "session_seconds": member.session_seconds,
+        "expires_seconds": None if math.isinf(member.expires_at) else member.expires_at - now,
+    }
+
+
+def _phase(member: Member, group: Group) -> str:
+    """What the group waits for from a member, or the member from the group."""
+    if member.is_joining:
+        return "joining"
+    if member.is_syncing:
+        return "syncing"
+    if group.state is GroupState.PREPARING:
+        return "to join"
+    if group.state is GroupState.COMPLETING:
+        return "to sync"
+    return "stable"
+
+
+def fetch_sessions_section(
+    sessions: Callable[[], Iterable[FetchSession]], clock: Callable[[], float]
+) -> Section:
+    """The section of incremental fetch sessions (KIP-227).
+
+    Args:
+        sessions: those that are kept.
+        clock: seconds of the loop's clock.
+    """
+    numbers = Numbers()
+
+    def page(count_max: int, before: int | None) -> SectionPage:
+        now = clock()
+        by_id: dict[object, FetchSession] = {session.id: session for session in sessions()}
+        rows: list[Row] = []
+        for number, id in _page_of(numbers.of(by_id), count_max, before):
+            session = by_id[id]
+            rows.append(
+                {
+                    "number": number,
+                    "id": session.id,
+                    "epoch": session.epoch,
+                    "partitions": len(session.partitions),
+                    "uses_topic_ids": session.uses_topic_ids,
+                    "idle_seconds": now - session.last_used,
+                }
+            )
+        return SectionPage(len(by_id), rows)
+
+    return page
+
+
+def _page_of(
+    numbered: list[tuple[int, object]], count_max: int, before: int | None
+) -> list[tuple[int, object]]:
+    """A page, the highest number first."""
+    end = len(numbered)
+    if before is not None:
+        end = bisect_left(numbered, before, key=lambda item: item[0])
+    return numbered[max(0, end - count_max) : end][::-1]

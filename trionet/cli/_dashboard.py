@@ -1,0 +1,277 @@
+"""``trionet dashboard``: look at a broker or a cluster in the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import signal
+import sys
+from typing import TYPE_CHECKING, Final
+
+from trionet.errors import ConfigError
+
+from .arguments._secret_files import first_line_of
+from .clients._connection import (
+    DEFAULT_SERVERS,
+    SERVERS,
+    add_connection_arguments,
+    client_settings,
+    logging_to_stderr,
+)
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from trionet.dashboard._once import OnceOptions
+    from trionet.dashboard.sources import Source
+
+FORMATS: Final = ("text", "json", "csv", "svg", "html")
+_SIZE: Final = re.compile(r"([1-9]\d{1,2})x([1-9]\d{1,2})")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command's arguments to ``parser``."""
+    parser.description = (
+        "Look at a broker or a cluster: requests, connections, topics, groups, and what is inside "
+        "of a trionet broker. Press ? for the keys. Where standard input or output is no terminal, "
+        "it prints what a view shows, and ends."
+    )
+    parser.add_argument(
+        "server",
+        nargs="?",
+        metavar="HOST[:PORT]",
+        help=f"a broker to begin with, as with --brokers (default: {DEFAULT_SERVERS})",
+    )
+    add_connection_arguments(parser)
+    parser.set_defaults(prog=parser.prog)
+    parser.add_argument(
+        "--metrics",
+        metavar="URL",
+        help="the metrics listener of a trionet broker (metrics.listener), which tells of its "
+        "inside: http://HOST:PORT or https://HOST:PORT",
+    )
+    parser.add_argument(
+        "--metrics-token-file",
+        metavar="FILE",
+        help="a file with its token (metrics.listener.token), which lets you close connections",
+    )
+    parser.add_argument(
+        "--metrics-ca-file",
+        metavar="FILE",
+        help="PEM certificates of who is trusted there (default: whom the system trusts)",
+    )
+    parser.add_argument(
+        "--pipeline-topic",
+        metavar="TOPIC",
+        help="where `trionet pipeline run` writes its results (default: looked for)",
+    )
+    _add_looks(parser)
+
+
+def _add_looks(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("looks")
+    group.add_argument("--view", default="overview", metavar="NAME", help="the view shown first")
+    group.add_argument(
+        "--filter", default="", metavar="WORDS", help="with --once: rows with all of these words"
+    )
+    group.add_argument(
+        "--refresh",
+        type=float,
+        default=1.0,
+        metavar="SECONDS",
+        help="how often it looks, 0.2 to 60 (default: 1)",
+    )
+    group.add_argument("--ascii", action="store_true", default=None, help="no Unicode")
+    group.add_argument("--no-color", action="store_true", help="no colours, as with NO_COLOR")
+    group.add_argument(
+        "--mouse", action="store_true", help="let the mouse choose from the start (key m)"
+    )
+    group.add_argument("--once", action="store_true", help="print what the view shows, and end")
+    group.add_argument(
+        "--interval",
+        type=float,
+        metavar="SECONDS",
+        help="print a line of numbers so often, in place of a view",
+    )
+    group.add_argument("--count", type=int, metavar="N", help="end after N lines of numbers")
+    group.add_argument(
+        "--format",
+        choices=FORMATS,
+        help="of --once (all of these) and of --interval (text, json, csv) (default: text)",
+    )
+    group.add_argument(
+        "--size",
+        metavar="COLUMNSxLINES",
+        help="of what --once prints (default: as wide as the terminal, or 120x40)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit code: 0, 2 wrong arguments, 128 + N after a signal."""
+    import trio
+
+    from trionet.dashboard.terminal._interactive import is_interactive
+
+    _check(arguments)
+    with logging_to_stderr(arguments):
+        if arguments.interval is not None:
+            return trio.run(_until_interrupted, _roll, arguments)
+        if arguments.once or arguments.format is not None or not is_interactive():
+            return trio.run(_until_interrupted, _look, arguments)
+        return trio.run(_show, arguments)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    from trionet.dashboard._once import ROLLING_FORMS
+    from trionet.dashboard._settings import REFRESH_SECONDS
+    from trionet.dashboard.views import VIEWS
+
+    names = [view.name for view in VIEWS]
+    if arguments.view not in names:
+        raise ConfigError(f"--view {arguments.view}: there are {', '.join(names)}")
+    least, most = REFRESH_SECONDS[0], REFRESH_SECONDS[-1]
+    if not least <= arguments.refresh <= most:
+        raise ConfigError(f"--refresh {arguments.refresh:g}: must be {least:g} to {most:g} seconds")
+    if arguments.interval is None:
+        if arguments.count is not None:
+            raise ConfigError("--count belongs to --interval SECONDS")
+    elif not least <= arguments.interval <= 86_400:
+        raise ConfigError(f"--interval {arguments.interval:g}: must be {least:g} to 86,400 seconds")
+    elif arguments.once:
+        raise ConfigError("--once prints a view, --interval lines of numbers: choose one")
+    elif arguments.format not in (None, *ROLLING_FORMS):
+        raise ConfigError(f"--format {arguments.format}: --interval has {', '.join(ROLLING_FORMS)}")
+    if arguments.count is not None and arguments.count < 1:
+        raise ConfigError(f"--count {arguments.count}: must be 1 or more")
+    if arguments.size is not None and not _SIZE.fullmatch(arguments.size):
+        raise ConfigError(f"--size {arguments.size}: must look like 120x40")
+    for option in ("metrics_token_file", "metrics_ca_file"):
+        if arguments.metrics is None and getattr(arguments, option) is not None:
+            raise ConfigError(f"--{option.replace('_', '-')} belongs to --metrics URL")
+
+
+def open_source(arguments: argparse.Namespace) -> AbstractAsyncContextManager[Source]:
+    """What the arguments name."""
+    from trionet.dashboard.sources._open_source import open_remote
+
+    if arguments.server is not None:
+        arguments.brokers = arguments.server
+    settings = dict(client_settings(arguments))
+    servers = settings.pop(SERVERS)
+    return open_remote(
+        servers,
+        settings,
+        metrics_url=arguments.metrics,
+        metrics_token=_token(arguments.metrics_token_file),
+        metrics_tls=_trust(arguments.metrics_ca_file),
+        pipeline_topic=arguments.pipeline_topic,
+    )
+
+
+def _trust(path: str | None) -> ssl.SSLContext | None:
+    if path is None:
+        return None
+    import ssl
+
+    from trionet._util._regular_file import read_regular_file
+    from trionet.net.tls._key_stores import STORE_BYTES_MAX
+
+    try:
+        certificates = read_regular_file(path, STORE_BYTES_MAX).decode("ascii", "replace")
+        return ssl.create_default_context(cadata=certificates)
+    except (OSError, ssl.SSLError) as error:
+        raise ConfigError(f"--metrics-ca-file {path}: {error}") from error
+
+
+def _token(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return first_line_of(path).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"--metrics-token-file {path}: {error}") from error
+
+
+async def _show(arguments: argparse.Namespace) -> int:
+    from trionet.dashboard._app import run_dashboard
+    from trionet.dashboard._settings import DashboardSettings
+
+    settings = DashboardSettings(
+        view=arguments.view,
+        refresh_seconds=arguments.refresh,
+        color=False if arguments.no_color else None,
+        ascii=arguments.ascii,
+        mouse=arguments.mouse,
+    )
+    async with open_source(arguments) as source:
+        return await run_dashboard(source, settings)
+
+
+async def _until_interrupted(
+    command: Callable[[argparse.Namespace], Awaitable[int]], arguments: argparse.Namespace
+) -> int:
+    """Run a command that Ctrl-C ends; as an exception it would come in a group."""
+    import trio
+
+    from trionet._util._single_error import raise_single_error
+
+    status = 128 + signal.SIGINT
+    with (
+        raise_single_error(),
+        trio.open_signal_receiver(signal.SIGINT) as signals,
+    ):
+        async with trio.open_nursery() as nursery:
+
+            async def wait() -> None:
+                async for _ in signals:
+                    nursery.cancel_scope.cancel(reason="interrupted")
+
+            nursery.start_soon(wait)
+            status = await command(arguments)
+            nursery.cancel_scope.cancel(reason="the command has ended")
+    return status
+
+
+async def _roll(arguments: argparse.Namespace) -> int:
+    from trionet.dashboard._once import roll
+
+    async with open_source(arguments) as source:
+        form = arguments.format or "text"
+        await roll(source, arguments.interval, arguments.count, form, sys.stdout)
+    return 0
+
+
+async def _look(arguments: argparse.Namespace) -> int:
+    from trionet.dashboard._once import NotATableError, render_once
+
+    try:
+        async with open_source(arguments) as source:
+            text = await render_once(source, _wanted(arguments))
+    except NotATableError as error:
+        raise ConfigError(f"--format {arguments.format}: {error}") from error
+    sys.stdout.write(text)
+    sys.stdout.flush()
+    return 0
+
+
+def _wanted(arguments: argparse.Namespace) -> OnceOptions:
+    from trionet.dashboard._once import OnceOptions
+
+    width, height = 120, 40
+    if arguments.size is not None:
+        found = _SIZE.fullmatch(arguments.size)
+        assert found is not None
+        width, height = int(found[1]), int(found[2])
+    elif sys.stdout.isatty():
+        width, height = shutil.get_terminal_size((width, height))
+    return OnceOptions(
+        view=arguments.view,
+        form=arguments.format or "text",
+        width=width,
+        height=height,
+        ascii=bool(arguments.ascii) or "utf" not in (sys.stdout.encoding or "").lower(),
+        filter=arguments.filter,
+    )

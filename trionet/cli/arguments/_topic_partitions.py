@@ -1,0 +1,126 @@
+"""Partitions as a command line and files name them: ``orders``, ``orders:0,2``, rows of offsets."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from trionet.client._topic_partition import TopicPartition
+from trionet.errors import ConfigError
+
+from ._numbers import INT32_MAX, INT64_MAX, is_natural
+
+#: A file of more than this is no list of offsets.
+FILE_BYTES_MAX: Final = 64 * 1024 * 1024
+_FIELDS: Final = ("topic", "partition", "offset")
+_ALLOWED: Final = "allowed: rows of topic, partition and offset, as CSV, or JSON with these names"
+
+
+def parse_topic(text: str) -> tuple[str, list[int] | None]:
+    """``orders:0,2`` as a topic and some of its partitions, None for all.
+
+    Raises:
+        ConfigError: it has no such form.
+    """
+    topic, colon, numbers = text.partition(":")
+    if not topic:
+        raise ConfigError(f"{text!r} names no topic; allowed: TOPIC or TOPIC:PARTITION,...")
+    return topic, parse_partitions([numbers]) if colon else None
+
+
+def parse_partitions(texts: Iterable[str]) -> list[int]:
+    """The numbers of partitions, given with commas or one by one, each once.
+
+    Raises:
+        ConfigError: something is no number.
+    """
+    words = [word.strip() for text in texts for word in text.split(",")]
+    for word in words:
+        if not is_natural(word, INT32_MAX):
+            raise ConfigError(
+                f"{word!r} is no partition; allowed: numbers from 0 to {INT32_MAX}, with commas"
+            )
+    return sorted({int(word) for word in words})
+
+
+def read_offsets(name: str) -> dict[TopicPartition, int]:
+    """The offsets of partitions that a file has, ``-`` for standard input.
+
+    Rows are ``topic,partition,offset``, with commas or blanks between them; or they have a header
+    with these names among others, as what ``--format csv`` prints; or JSON with them.
+
+    Raises:
+        ConfigError: the file cannot be read, or a row is none; says which.
+    """
+    text = _read(name)
+    if text.lstrip()[:1] in {"[", "{"}:
+        return _of_json(name, text)
+    offsets: dict[TopicPartition, int] = {}
+    columns: list[int] = [0, 1, 2]
+    for number, line in enumerate(text.splitlines(), 1):
+        words = next(csv.reader([line])) if "," in line else line.split()
+        if not words or line.startswith("#"):
+            continue
+        if not offsets and set(_FIELDS) <= {word.strip().lower() for word in words}:
+            header = [word.strip().lower() for word in words]
+            columns = [header.index(field) for field in _FIELDS]
+            continue
+        _add(offsets, [words[n] for n in columns if n < len(words)], f"{name}:{number}")
+    if not offsets:
+        raise ConfigError(f"{name} has no offsets; {_ALLOWED}")
+    return offsets
+
+
+def _read(name: str) -> str:
+    try:
+        if name == "-":
+            data = sys.stdin.buffer.read(FILE_BYTES_MAX + 1)
+        else:
+            with Path(name).open("rb") as file:
+                data = file.read(FILE_BYTES_MAX + 1)
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"cannot read {name}: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise ConfigError(f"{name} is not UTF-8; {_ALLOWED}") from None
+    if len(data) > FILE_BYTES_MAX:
+        raise ConfigError(f"{name} is larger than {FILE_BYTES_MAX} bytes; {_ALLOWED}")
+    return text
+
+
+def _of_json(name: str, text: str) -> dict[TopicPartition, int]:
+    """Rows of JSON, as Kafka's own files of offsets have them below ``partitions``, too."""
+    try:
+        document: Any = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{name} is no JSON: {error}") from error
+    rows = document.get("partitions") if isinstance(document, Mapping) else document
+    if not isinstance(rows, list):
+        raise ConfigError(f"{name}: no rows in it; {_ALLOWED}")
+    offsets: dict[TopicPartition, int] = {}
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping):
+            raise ConfigError(f"{name}, row {number}: no row; {_ALLOWED}")
+        words = [str(row[field]) for field in _FIELDS if row.get(field) is not None]
+        _add(offsets, words, f"{name}, row {number}")
+    return offsets
+
+
+def _add(offsets: dict[TopicPartition, int], words: list[str], where: str) -> None:
+    try:
+        topic, partition, offset = words
+        key = TopicPartition(topic.strip(), int(partition))
+        value = int(offset)
+    except ValueError:
+        raise ConfigError(f"{where}: {','.join(words)!r} is no row; {_ALLOWED}") from None
+    if not 0 <= key.partition <= INT32_MAX or not key.topic:
+        raise ConfigError(f"{where}: {key} is no partition; {_ALLOWED}")
+    if not -INT64_MAX <= value <= INT64_MAX:
+        raise ConfigError(f"{where}: {value} is no offset; {_ALLOWED}")
+    if key in offsets:
+        raise ConfigError(f"{where}: {key} is there a second time")
+    offsets[key] = value

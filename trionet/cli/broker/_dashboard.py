@@ -1,0 +1,46 @@
+"""The dashboard of ``trionet broker --dashboard``: a broker and its dashboard in one process."""
+
+from __future__ import annotations
+
+import logging
+
+from ...broker.run._broker import Broker
+from ...dashboard._app import run_dashboard
+from ...dashboard.sources._open_source import watch_broker
+from ...dashboard.terminal._interactive import is_interactive
+from ...errors import ConfigError
+from ...metrics._log_ring import LogRing
+
+
+class BrokerDashboard:
+    """Shows a broker on the terminal of this process until somebody leaves.
+
+    Log lines go to the dashboard, and to standard error as long as it is not on the screen only if
+    they are errors: what was said while the broker started would be in its way.
+
+    Args:
+        level: the lowest level of log lines that are kept.
+
+    Raises:
+        ConfigError: there is no terminal.
+    """
+
+    def __init__(self, level: int) -> None:
+        if not is_interactive():
+            raise ConfigError(
+                "--dashboard needs a terminal on standard input and output; without, look at the"
+                " broker from another one: trionet dashboard HOST:PORT"
+            )
+        self._log = LogRing(level)
+        logging.getLogger("trionet").addHandler(self._log)
+        for handler in logging.getLogger().handlers:
+            handler.setLevel(logging.ERROR)
+
+    async def __call__(self, broker: Broker) -> int:
+        """Show a broker until the user leaves, or a signal says to stop.
+
+        Returns:
+            0, or 128 and the number of the signal.
+        """
+        with watch_broker(broker, log=self._log) as source:
+            return await run_dashboard(source)

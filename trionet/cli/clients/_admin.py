@@ -1,0 +1,59 @@
+"""Run a command's work with an admin client."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final
+
+from ._connection import CONTROLLERS, SERVERS, client_settings, logging_to_stderr
+from ._connection_errors import unreached
+
+if TYPE_CHECKING:
+    from trionet.client.admin._admin import Admin
+
+#: How long a command looks for a first broker, unless ``default.api.timeout.ms`` is set: somebody
+#: waits for it who may have mistyped the address.
+REACH_SECONDS: Final = 10.0
+_TIMEOUT: Final = "default.api.timeout.ms"
+
+Work = Callable[["Admin"], Awaitable[int]]
+
+
+def run_with_admin(arguments: argparse.Namespace, work: Work) -> int:
+    """Open an admin client as the options say, and work with it.
+
+    Args:
+        arguments: with those of a connection.
+        work: returns the exit status.
+
+    Raises:
+        TrionetError: a setting is wrong, no broker can be reached, or what ``work`` raises.
+        KeyboardInterrupt: Ctrl-C.
+    """
+    import trio
+
+    with logging_to_stderr(arguments):
+        return trio.run(_work, client_settings(arguments), work)
+
+
+async def _work(settings: dict[str, str], work: Work) -> int:
+    import trio
+
+    from trionet._util._single_error import raise_single_error
+    from trionet.client.admin._opening import open_admin
+
+    servers = settings.pop(SERVERS, None)
+    with raise_single_error():
+        async with open_admin(servers, settings) as admin:
+            if _TIMEOUT not in settings:
+                with trio.move_on_after(REACH_SECONDS) as late:
+                    await admin.nodes()
+                if late.cancelled_caught:
+                    raise unreached(
+                        servers or settings[CONTROLLERS],
+                        REACH_SECONDS,
+                        admin,
+                        longer=f"-X {_TIMEOUT}=60000",
+                    )
+            return await work(admin)

@@ -1,0 +1,200 @@
+"""What of a log is read: kcat's offsets, and rpk's ranges of offsets and times."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from enum import Enum, auto
+from typing import Final, NamedTuple
+
+from trionet.cli.arguments._numbers import INT32_MAX, INT64_MAX, is_natural
+from trionet.cli.arguments._times import parse_time
+from trionet.errors import ConfigError
+
+
+class From(Enum):
+    """What a place in a log is counted from."""
+
+    BEGINNING = auto()
+    END = auto()
+    OFFSET = auto()
+    TIME = auto()
+    STORED = auto()
+
+
+class Place(NamedTuple):
+    """A place in each partition.
+
+    Attributes:
+        base: what it is counted from.
+        number: offsets from there, back from the end, or milliseconds since 1970.
+    """
+
+    base: From
+    number: int = 0
+
+
+class Span(NamedTuple):
+    """What is read: from one place up to another, which is not read any more.
+
+    Attributes:
+        start: the first.
+        end: None for no end.
+    """
+
+    start: Place
+    end: Place | None = None
+
+
+_UNITS: Final = {
+    "ms": 1,
+    "s": 1000,
+    "m": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+    "w": 7 * 86_400_000,
+}
+_PIECE: Final = re.compile(r"(\d+)(ms|[smhdw])")
+_DURATION: Final = r"-?(?:\d+(?:ms|[smhdw]))+"
+_DATE: Final = r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:?\d\d)?)?"
+_TIME: Final = rf"now|{_DATE}|\d{{9,}}|{_DURATION}"
+
+_BEGINNING: Final = Place(From.BEGINNING)
+_END: Final = Place(From.END)
+_NAMES: Final = {
+    **dict.fromkeys(("beginning", "earliest", "smallest", "start", "oldest"), _BEGINNING),
+    **dict.fromkeys(("end", "latest", "largest", "newest"), _END),
+    "stored": Place(From.STORED),
+}
+_OFFSETS: Final = re.compile(r"(?P<start>\d+)?(?P<colon>:)?(?P<end>\d+|end)?")
+_TIMES: Final = re.compile(rf"@(?P<start>{_TIME})?(?:(?P<colon>:)(?P<end>{_TIME}|end)?)?")
+#: Nothing that means something is longer, and Python reads no number of thousands of digits.
+_LENGTH_MAX: Final = 200
+_FORMS: Final = (
+    "beginning, end, stored, 47, -10 (from the end), +10 (from the beginning), 47:, :47, 47:100, "
+    ":end, @2024-05-01, @1h (ago), @1h:now, @2024-05-01T08:00Z:30m, s@1714550400000, "
+    "e@1714550400000"
+)
+
+
+def span(texts: Sequence[str], now: datetime) -> Span:
+    """What options ask for; the last one wins, where several say the same.
+
+    Args:
+        texts: of each option.
+        now: the time, with its zone.
+
+    Raises:
+        ConfigError: there is no such place, or the end is before the start.
+    """
+    start: Place = _BEGINNING
+    end: Place | None = None
+    for text in texts:
+        if text[:2] in {"s@", "e@"} and is_natural(text[2:], INT64_MAX):
+            place = Place(From.TIME, int(text[2:]))
+            start, end = (place, end) if text[0] == "s" else (start, place)
+        else:
+            start, end = _span(text, now)
+    if _is_backwards(start, end):
+        raise ConfigError(f"-o {' -o '.join(texts)}: the end is before the start")
+    return Span(start, end)
+
+
+def _is_backwards(start: Place, end: Place | None) -> bool:
+    if end is None or start.base is not end.base:
+        return False
+    return start.base in {From.OFFSET, From.TIME} and end.number < start.number
+
+
+def _span(text: str, now: datetime) -> Span:
+    if len(text) > _LENGTH_MAX:
+        raise ConfigError(f"-o {text[:_LENGTH_MAX]}...: must be one of {_FORMS}")
+    if text in _NAMES:
+        return Span(_NAMES[text])
+    if re.fullmatch(r"-\d+", text):
+        return Span(Place(From.END, int(text[1:])))
+    if re.fullmatch(r"\+\d+", text):
+        return Span(Place(From.BEGINNING, int(text[1:])))
+    if found := _OFFSETS.fullmatch(text):
+        if found["start"] or (found["colon"] and found["end"]):
+            start = Place(From.OFFSET, int(found["start"])) if found["start"] else _BEGINNING
+            return Span(start, _offset_end(found["end"]))
+    elif (found := _TIMES.fullmatch(text)) and (found["start"] or found["end"]):
+        return _between(found["start"], found["end"], now)
+    raise ConfigError(f"-o {text}: must be one of {_FORMS}")
+
+
+def _offset_end(text: str | None) -> Place | None:
+    if text is None:
+        return None
+    return _END if text == "end" else Place(From.OFFSET, int(text))
+
+
+def _between(first: str | None, second: str | None, now: datetime) -> Span:
+    """Two times; how long ago is before now, and how long after is behind a first time."""
+    start = _BEGINNING
+    after: int | None = None
+    if first is not None:
+        start = Place(From.TIME, _time(first, now, None))
+        after = None if _duration(first) is not None or first == "now" else start.number
+    if second is None:
+        return Span(start)
+    return Span(start, _END if second == "end" else Place(From.TIME, _time(second, now, after)))
+
+
+def _time(text: str, now: datetime, after: int | None) -> int:
+    milliseconds = _duration(text)
+    if milliseconds is None:
+        return parse_time(text, now)
+    if after is not None and not text.startswith("-"):
+        return min(after + milliseconds, INT64_MAX)
+    return max(0, parse_time("now", now) - milliseconds)
+
+
+def _duration(text: str) -> int | None:
+    """The milliseconds of ``1h30m``, without its sign; None if it is something else."""
+    if re.fullmatch(_DURATION, text) is None:
+        return None
+    return sum(int(number) * _UNITS[unit] for number, unit in _PIECE.findall(text))
+
+
+def offset_at(place: Place, first: int, last: int, at_time: int | None) -> int:
+    """The offset of a place in one partition.
+
+    Args:
+        place: not a stored one.
+        first: where the partition's log begins.
+        last: where it ends.
+        at_time: of a time, the first offset at or behind it; None where there is none.
+    """
+    if place.base is From.TIME:
+        return last if at_time is None else at_time
+    if place.base is From.BEGINNING:
+        wanted = first + place.number
+    elif place.base is From.END:
+        wanted = last - place.number
+    else:
+        wanted = place.number
+    return min(max(wanted, first), last)
+
+
+def partitions(text: str) -> frozenset[int]:
+    """The numbers of ``0,3-5``.
+
+    Raises:
+        ConfigError: it is not of that form.
+    """
+    found: set[int] = set()
+    for piece in text.split(","):
+        first, dash, last = piece.partition("-")
+        if not is_natural(first, INT32_MAX) or (dash and not is_natural(last, INT32_MAX)):
+            raise ConfigError(f"-p {text}: must be numbers from 0 on, as in 0 or 0,3-5")
+        end = int(last) if dash else int(first)
+        if end - int(first) > _PARTITIONS_MAX:
+            raise ConfigError(f"-p {text}: no topic has so many partitions")
+        found.update(range(int(first), end + 1))
+    return frozenset(found)
+
+
+_PARTITIONS_MAX: Final = 1_000_000

@@ -1,0 +1,1 @@
+"""Messages, record batches and message sets as trees of plain values."""

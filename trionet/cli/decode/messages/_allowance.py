@@ -1,0 +1,132 @@
+"""How many records of one entry are shown: a few kilobytes of gzip may hold millions of them.
+
+What is not shown is not read either. A frame may hold many batches, so the limits are the entry's,
+not the batch's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from zlib import crc32
+
+from trionet.errors import WireFormatError
+from trionet.protocol.records._batch import HEADER_SIZE, PREFIX_SIZE, BatchHeader
+from trionet.protocol.records._records import INFLATED_BYTES_MAX, decode_batch
+from trionet.protocol.records._types import Record
+from trionet.protocol.records.compression._codecs import NONE, decompress
+from trionet.protocol.records.message_sets._message_set import (
+    CRC_START,
+    OVERHEAD,
+    decode_message_set,
+    read_message_header,
+)
+
+#: How many records of an entry are shown; each of their headers counts as one, too.
+RECORDS_SHOWN_MAX: Final = 100_000
+
+#: How far a compressed message of format 0 or 1 may grow: its messages are read all at once.
+MESSAGES_BYTES_MAX: Final = 32 * 1024 * 1024
+
+#: A record has seven bytes or more, of which the first is the size of the rest; a header has two.
+_RECORD_SIZE_MIN: Final = 6
+_BYTES_OF_ONE_MIN: Final = 2
+_VARINT_BITS_MAX: Final = 63
+
+
+class Allowance:
+    """What may still be shown of the records of one entry."""
+
+    def __init__(self) -> None:
+        self._records = RECORDS_SHOWN_MAX
+        self._inflated_bytes = INFLATED_BYTES_MAX
+
+    def records_of_batch(self, data: bytes, header: BatchHeader) -> list[Record]:
+        """The first records of a whole batch, as many as may be shown.
+
+        Raises:
+            WireFormatError: one of them is malformed, or they grow too far.
+        """
+        if self._is_used_up():
+            return []
+        body: bytes = data[HEADER_SIZE : header.size]
+        if header.codec != NONE:
+            body = decompress(header.codec, body, INFLATED_BYTES_MAX)
+            self._inflated_bytes -= len(body)
+        count = header.count
+        if len(body) > self._records * _BYTES_OF_ONE_MIN:
+            count, end = _first(body, count, self._records)
+            body = body[:end]
+        plain = header._replace(
+            length=HEADER_SIZE - PREFIX_SIZE + len(body),
+            attributes=header.attributes & ~header.codec,
+            count=count,
+        )
+        records = decode_batch(plain.pack() + body)
+        self._records -= sum(1 + len(headers) for *_, headers in records)
+        return records
+
+    def records_of_message(self, data: bytes) -> tuple[list[Record], int]:
+        """A message of format 0 or 1, or those in it; and how many of them may not be shown.
+
+        Raises:
+            WireFormatError: one of them is malformed, or they grow too far.
+        """
+        if self._is_used_up():
+            return [], 1
+        header = read_message_header(data)
+        # The fields are of use where the checksum is wrong, too; the caller tells of that.
+        crc = crc32(memoryview(data)[CRC_START:]).to_bytes(4, "big")
+        right = b"".join((data[:PREFIX_SIZE], crc, data[CRC_START:]))
+        records, _ = decode_message_set(right, inflated_bytes_max=MESSAGES_BYTES_MAX)
+        if header.codec != NONE:
+            self._inflated_bytes -= sum(
+                OVERHEAD[header.magic] + len(key or b"") + len(value or b"")
+                for _, _, key, value, _ in records
+            )
+        shown = records[: self._records]
+        self._records -= len(shown)
+        return shown, len(records) - len(shown)
+
+    def _is_used_up(self) -> bool:
+        return self._records <= 0 or self._inflated_bytes <= 0
+
+
+def _first(body: bytes, count: int, limit: int) -> tuple[int, int]:
+    """How many records may be shown, and where they end, by their sizes and numbers of headers.
+
+    One that is malformed is the last of them, so that whoever reads them says what is wrong.
+    """
+    pos = number = 0
+    try:
+        while number < count:
+            size, start = _read_varint(body, pos)
+            limit -= 1 + _header_count(body, start)
+            if limit < 0:
+                return number, pos
+            if size < _RECORD_SIZE_MIN:
+                return number + 1, len(body)
+            number, pos = number + 1, start + size
+    except (IndexError, WireFormatError):
+        return number + 1, len(body)
+    return number, len(body)
+
+
+def _header_count(body: bytes, pos: int) -> int:
+    _, pos = _read_varint(body, pos + 1)  # the timestamp, behind the attributes
+    _, pos = _read_varint(body, pos)  # the offset
+    for _ in ("key", "value"):
+        length, pos = _read_varint(body, pos)
+        pos += max(length, 0)
+    return max(_read_varint(body, pos)[0], 0)
+
+
+def _read_varint(body: bytes, pos: int) -> tuple[int, int]:
+    value = shift = 0
+    while (byte := body[pos]) > 127:
+        value |= (byte & 127) << shift
+        shift += 7
+        pos += 1
+        if shift > _VARINT_BITS_MAX:
+            raise WireFormatError("a varint is longer than ten bytes")
+    value |= byte << shift
+    return (value >> 1) ^ -(value & 1), pos + 1

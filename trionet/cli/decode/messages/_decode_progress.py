@@ -1,0 +1,76 @@
+"""How far the decoding of a malformed message got.
+
+The decoders keep no record of it, but what they have read is in their variables, which an error's
+traceback holds: the message, its structs and lists so far, and the position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import FrameType
+from typing import Final, NamedTuple
+
+from trionet.protocol._wire import Message
+
+_DECODERS: Final = "trionet.protocol.messages."
+
+
+class Stumble(NamedTuple):
+    """Where a decoder gave up.
+
+    Attributes:
+        message: what it had read, with fields that are not set; None if nothing is known.
+        pos: the position that it had reached in its bytes; None if that is not known.
+        after: the path of the last field that it had read, as in ``topics[0].name``.
+    """
+
+    message: Message | None = None
+    pos: int | None = None
+    after: str = ""
+
+
+def stumble(error: BaseException) -> Stumble:
+    """How far the decoder got that raised ``error``."""
+    frames = list(_decoder_frames(error))
+    if not frames:
+        return Stumble()
+    message = frames[0].f_locals.get("message")
+    pos = frames[-1].f_locals.get("pos")
+    if not isinstance(message, Message):
+        return Stumble()
+    _attach_unfinished(frames[0], message)
+    return Stumble(message, pos if isinstance(pos, int) else None, _last_path(message))
+
+
+def _decoder_frames(error: BaseException) -> Iterator[FrameType]:
+    traceback = error.__traceback__
+    while traceback is not None:
+        if str(traceback.tb_frame.f_globals.get("__name__")).startswith(_DECODERS):
+            yield traceback.tb_frame
+        traceback = traceback.tb_next
+
+
+def _attach_unfinished(frame: FrameType, message: Message) -> None:
+    """Put structs that were being read into the lists that they were to be appended to.
+
+    A decoder makes a list before the structs in it, so the list is the variable before.
+    """
+    target: list[object] | None = None
+    for value in list(frame.f_locals.values()):
+        if isinstance(value, list):
+            target = value
+        elif isinstance(value, Message) and value is not message and target is not None:
+            is_finished = all(hasattr(value, name) for name in value.__slots__)
+            if not is_finished and not any(value is item for item in target):
+                target.append(value)
+
+
+def _last_path(struct: Message) -> str:
+    names = [name for name in struct.__slots__ if hasattr(struct, name)]
+    if not names:
+        return ""
+    value = getattr(struct, names[-1])
+    if isinstance(value, list) and value and isinstance(value[-1], Message):
+        inner = _last_path(value[-1])
+        return f"{names[-1]}[{len(value) - 1}]{'.' if inner else ''}{inner}"
+    return names[-1]

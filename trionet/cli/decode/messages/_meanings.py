@@ -1,0 +1,69 @@
+"""What numbers and bytes of a field stand for, by the field's name."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from trionet.protocol import api_keys, error_codes
+
+from ._tree import Meant, Tree
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+#: What bit 3 of the attributes of batches and messages says.
+TIMESTAMP_TYPES: Final = {0: "CREATE_TIME", 1: "LOG_APPEND_TIME"}
+
+#: Fields that hold a time, though their name has no ``timestamp`` in it.
+_TIMES: Final = {"log_append_time_ms", "transaction_start_time_ms"}
+
+#: Kafka: ListOffsetsRequest; KIP-734, KIP-405, KIP-1005 and KIP-1023 for the later ones.
+_OFFSETS_OF_TIMES: Final = {
+    -1: "LATEST",
+    -2: "EARLIEST",
+    -3: "MAX_TIMESTAMP",
+    -4: "EARLIEST_LOCAL",
+    -5: "LATEST_TIERED",
+    -6: "EARLIEST_PENDING_UPLOAD",
+}
+
+#: Struct and field, or the field of any struct, to the names of its numbers.
+_NAMES: Final[dict[str, dict[int, str]]] = {
+    "isolation_level": {0: "READ_UNCOMMITTED", 1: "READ_COMMITTED"},
+    "ListOffsetsPartition.timestamp": _OFFSETS_OF_TIMES,
+    "FindCoordinatorRequest.key_type": {0: "GROUP", 1: "TRANSACTION", 2: "SHARE"},
+    "DescribeConfigsResource.resource_type": {
+        2: "TOPIC",
+        4: "BROKER",
+        8: "BROKER_LOGGER",
+        16: "CLIENT_METRICS",
+        32: "GROUP",
+    },
+}
+_NAMES["DescribeConfigsResult.resource_type"] = _NAMES["DescribeConfigsResource.resource_type"]
+_NAMES["AlterConfigsResource.resource_type"] = _NAMES["DescribeConfigsResource.resource_type"]
+
+
+def meaning(struct: str, field: str, value: int) -> Tree:
+    """A number with what it stands for; as it is where it stands for itself."""
+    if field == "error_code" or field.endswith("_error_code"):
+        return Meant(value, error_codes.name_of(value))
+    if field == "api_key":
+        return Meant(value, api_keys.name_of(value))
+    names = _NAMES.get(f"{struct}.{field}") or _NAMES.get(field, {})
+    if value in names:
+        return Meant(value, names[value])
+    if "timestamp" in field or field in _TIMES:
+        return moment(value)
+    return value
+
+
+def moment(milliseconds: int) -> Tree:
+    """A time with its date; as it is if it is none (Kafka: NO_TIMESTAMP), or beyond all years."""
+    if milliseconds < 0:
+        return milliseconds
+    try:
+        when = _EPOCH + timedelta(milliseconds=milliseconds)
+    except OverflowError:
+        return milliseconds
+    return Meant(milliseconds, f"{when:%Y-%m-%dT%H:%M:%S}.{milliseconds % 1000:03d}Z", "time")

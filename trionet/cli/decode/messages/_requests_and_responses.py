@@ -1,0 +1,110 @@
+"""One request or response to its header and body, as far as they can be read."""
+
+from __future__ import annotations
+
+from struct import Struct, error
+from typing import Final, NamedTuple
+
+from trionet.errors import WireFormatError
+from trionet.protocol._codec import ApiVersionCodec, Encode
+from trionet.protocol._header import decode_request_header, skip_tags
+from trionet.protocol._wire import MALFORMED, read_varint, tag_head
+
+from ._decode_progress import stumble
+from ._message_trees import message_tree, tags_tree
+from ._tree import Tree, first_problem
+from ._whole import Decode, end_of
+
+_correlation_id: Final = Struct(">i").unpack_from
+
+
+class Reading(NamedTuple):
+    """What was read of a message.
+
+    Attributes:
+        header: the fields of its header.
+        body: its fields; None if none could be read.
+        problem: what is wrong with it; empty if nothing is.
+        pos: where in its bytes that was met.
+    """
+
+    header: dict[str, Tree]
+    body: dict[str, Tree] | None = None
+    problem: str = ""
+    pos: int = 0
+
+
+def read_request(codec: ApiVersionCodec | None, data: bytes) -> Reading:
+    """Read a request; without a codec only the part of its header that all of them share.
+
+    Raises:
+        WireFormatError: the header is malformed.
+    """
+    _, _, correlation_id, client_id, pos = decode_request_header(data)
+    header: dict[str, Tree] = {"correlation_id": correlation_id, "client_id": client_id}
+    if codec is None:
+        return Reading(header, pos=pos)
+    return _read(header, data, pos, codec.request_header_version == 2, codec, is_request=True)
+
+
+def read_response(codec: ApiVersionCodec, data: bytes) -> Reading:
+    """Read a response."""
+    try:
+        header: dict[str, Tree] = {"correlation_id": _correlation_id(data)[0]}
+    except error:
+        return Reading({}, problem="the response header ends too early", pos=len(data))
+    return _read(header, data, 4, codec.response_header_version == 1, codec, is_request=False)
+
+
+def _read(
+    header: dict[str, Tree],
+    data: bytes,
+    pos: int,
+    has_tags: bool,
+    codec: ApiVersionCodec,
+    *,
+    is_request: bool,
+) -> Reading:
+    if has_tags:
+        try:
+            tags, pos = _read_tags(data, pos)
+        except WireFormatError as failure:
+            return Reading(header, problem=f"the header's tag section: {failure}", pos=pos)
+        if tags:
+            header["unknown_tags"] = tags_tree(tags)
+    if is_request:
+        decode, encode = codec.decode_request, codec.encode_request
+    else:
+        decode, encode = codec.decode_response, codec.encode_response
+    return Reading(header, *_read_body(decode, encode, data, pos))
+
+
+def _read_tags(data: bytes, pos: int) -> tuple[tuple[tuple[int, bytes], ...], int]:
+    """The tags of a header, which are all unknown, and the position after them."""
+    after = skip_tags(data, pos)  # they are well-formed, and not too many
+    count, pos = read_varint(data, pos + 1, data[pos])
+    tags = []
+    tag = -1
+    for _ in range(count):
+        tag, end, pos = tag_head(data, pos, tag)
+        tags.append((tag, data[pos:end]))
+        pos = end
+    return tuple(tags), after
+
+
+def _read_body(
+    decode: Decode, encode: Encode, data: bytes, pos: int
+) -> tuple[dict[str, Tree] | None, str, int]:
+    try:
+        message = decode(data, pos)
+    except (WireFormatError, *MALFORMED) as failure:
+        met = stumble(failure)
+        body = None if met.message is None else message_tree(met.message, None)
+        after = f", after {met.after}" if met.after else ""
+        at = pos if met.pos is None else min(met.pos, len(data))
+        return body, f"{failure}{after}", at
+    body = message_tree(message, encode)
+    end = end_of(decode, data, pos)
+    if end < len(data):
+        return body, f"{len(data) - end} more bytes follow the message", end
+    return body, first_problem(body), pos

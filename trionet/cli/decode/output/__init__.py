@@ -1,0 +1,1 @@
+"""Decoded entries as text lines and as JSON documents."""

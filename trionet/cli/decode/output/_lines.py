@@ -1,0 +1,191 @@
+"""Entries as lines for people: one field a line, small structs and arrays on one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from trionet._util._printable import printable, quoted
+
+from ..messages._tree import PROBLEM, Blob, Entry, Meant, Tree
+from ._bytes_shown import cut, text_of
+
+#: What is no longer than this stands on one line.
+COLUMNS: Final = 120
+
+#: Structs of an array with more fields than this have a line each.
+_INLINE_FIELDS: Final = 3
+
+_INDENT: Final = "  "
+
+
+class Part(NamedTuple):
+    """A stretch of a line.
+
+    Attributes:
+        text: what stands there, safe to print.
+        style: what it is: ``title``, ``name``, ``number``, ``text``, ``meaning``, ``problem``, or
+            empty.
+    """
+
+    text: str
+    style: str = ""
+
+
+Line = list[Part]
+
+
+def entry_lines(entry: Entry, bytes_shown: int | None) -> Iterator[Line]:
+    """The lines of an entry, an empty one at their end.
+
+    Args:
+        entry: what to show.
+        bytes_shown: how much of bytes and texts is shown; None for all.
+    """
+    yield [Part(_title(entry), "title"), Part(f", {entry.size} bytes at {entry.offset}")]
+    if entry.about.get("ambiguous"):
+        text = "several versions fit, and differ; --response API:VERSION chooses one"
+        yield [Part(f"{_INDENT}{text}", "problem")]
+    lines = _Lines(bytes_shown)
+    for name, fields in (("header", entry.header), ("body", entry.body)):
+        if fields is not None and entry.kind == "batch":
+            yield from lines.fields(fields, 1)
+        elif fields:
+            yield from lines.field(name, fields, 1)
+        elif fields is not None:
+            yield [Part(_INDENT), Part(name, "name"), Part(": no fields")]
+    if entry.problem is not None:
+        what = "cut short" if entry.problem.text.startswith("cut short") else "malformed"
+        text = entry.problem.text.removeprefix("cut short: ")
+        yield [
+            Part(f"{_INDENT}{what} at byte {entry.problem.offset}: {printable(text)}", "problem")
+        ]
+    yield []
+
+
+def _title(entry: Entry) -> str:
+    title = f"#{entry.number} {entry.kind}"
+    about = entry.about
+    if "api" in about:
+        title += f" {about['api']} v{about['version']} (key {about['api_key']})"
+    if "answers" in about:
+        title += f", answers #{about['answers']}"
+    fitting = about.get("fitting_versions")
+    if isinstance(fitting, list):
+        title += f", fits versions {', '.join(map(str, fitting))}"
+    return title
+
+
+class _Lines:
+    def __init__(self, bytes_shown: int | None) -> None:
+        self._bytes_shown = bytes_shown
+
+    def fields(self, fields: dict[str, Tree], depth: int) -> Iterator[Line]:
+        for name, value in fields.items():
+            yield from self.field(name, value, depth)
+
+    def field(self, name: str, value: Tree, depth: int) -> Iterator[Line]:
+        """A field on its line, or on several."""
+        if name == PROBLEM and isinstance(value, str):
+            yield [Part(f"{_INDENT * depth}{PROBLEM}: {printable(value)}", "problem")]
+            return
+        head = [Part(_INDENT * depth), Part(name, "name"), Part(": ")]
+        room = COLUMNS - _width(head)
+        if (short := self._short(value, room)) is not None:
+            yield head + short
+        elif isinstance(value, dict):
+            yield head[:2]
+            yield from self.fields(value, depth + 1)
+        elif isinstance(value, list):
+            yield [*head[:2], Part(f" ({len(value)})")]
+            yield from self._items(value, depth + 1)
+        else:
+            yield head + self._scalar(value)
+
+    def _items(self, items: list[Tree], depth: int) -> Iterator[Line]:
+        if not any(isinstance(item, (dict, list)) for item in items):
+            yield from self._wrapped(items, depth)
+            return
+        for item in items:
+            dash = [Part(f"{_INDENT * depth}- ")]
+            if (short := self._short(item, COLUMNS - _width(dash), bare=True)) is not None:
+                yield dash + short
+            elif isinstance(item, dict):
+                for number, line in enumerate(self.fields(item, depth + 1)):
+                    yield dash + line[1:] if number == 0 else line
+            else:
+                yield from self.field("-", item, depth)
+
+    def _wrapped(self, items: list[Tree], depth: int) -> Iterator[Line]:
+        """Items that are no structs, as many on a line as have room."""
+        line: Line = [Part(_INDENT * depth)]
+        for item in items:
+            parts = self._scalar(item)
+            if len(line) > 1 and _width(line) + _width(parts) + 2 > COLUMNS:
+                yield line
+                line = [Part(_INDENT * depth)]
+            line += parts if len(line) == 1 else [Part(", "), *parts]
+        yield line
+
+    def _short(self, value: Tree, room: int, *, bare: bool = False) -> Line | None:
+        """A struct or an array on one line; None if it has no room there."""
+        match value:
+            case dict():
+                parts = self._joined(
+                    (([Part(name, "name"), Part(": ")], item) for name, item in value.items()), room
+                )
+                return parts if parts is None or bare else [Part("{"), *parts, Part("}")]
+            case list():
+                if any(isinstance(item, dict) and len(item) > _INLINE_FIELDS for item in value):
+                    return None  # the same field of each is easier to find below one another
+                parts = self._joined((([], item) for item in value), room)
+                return None if parts is None else [Part("["), *parts, Part("]")]
+            case _:
+                scalar = self._scalar(value)
+                return scalar if _width(scalar) <= room else None
+
+    def _joined(self, items: Iterable[tuple[Line, Tree]], room: int) -> Line | None:
+        parts: Line = []
+        room -= 2
+        for head, item in items:
+            start = [*([Part(", ")] if parts else []), *head]
+            room -= _width(start)
+            short = self._short(item, room) if room > 0 else None
+            if short is None:
+                return None
+            room -= _width(short)
+            parts += [*start, *short]
+        return parts if room >= 0 else None
+
+    def _scalar(self, value: Tree) -> Line:
+        match value:
+            case None:
+                return [Part("null", "number")]
+            case bool():
+                return [Part("true" if value else "false", "number")]
+            case Meant():
+                return [Part(str(value.value), "number"), Part(f" {value.meaning}", "meaning")]
+            case str():
+                return self._text(value)
+            case Blob():
+                return self._blob(value.data)
+            case _:
+                return [Part(str(value), "number")]
+
+    def _text(self, text: str) -> Line:
+        if self._bytes_shown is None or len(text) <= self._bytes_shown:
+            return [Part(quoted(text), "text")]
+        shown = quoted(text[: self._bytes_shown])
+        return [Part(f"{shown}…", "text"), Part(f" ({len(text)} characters)")]
+
+    def _blob(self, data: bytes) -> Line:
+        shown = cut(data, self._bytes_shown)
+        text = text_of(shown)
+        part = f"0x{shown.hex()}" if text is None else quoted(text)
+        if len(shown) == len(data):
+            return [Part(part, "text")]
+        return [Part(f"{part}…", "text"), Part(f" ({len(data)} bytes)")]
+
+
+def _width(parts: Line) -> int:
+    return sum(len(part.text) for part in parts)

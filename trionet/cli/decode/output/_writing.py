@@ -1,0 +1,61 @@
+"""Lines and documents to standard output: in colours on a terminal, plain elsewhere.
+
+Each entry is written out at once: what comes through a pipe may pause for long.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from ..messages._tree import Entry
+from ._documents import document
+from ._lines import Line, entry_lines
+
+_STYLES: Final = {
+    "title": "bold cyan",
+    "name": "blue",
+    "number": "magenta",
+    "text": "green",
+    "meaning": "yellow",
+    "problem": "bold red",
+}
+
+
+def write_documents(entries: Iterable[Entry], bytes_shown: int | None) -> bool:
+    """Write JSON, a line each; returns whether all is well."""
+    well = True
+    for entry in entries:
+        well = well and entry.problem is None
+        print(json.dumps(document(entry, bytes_shown)), flush=True)
+    return well
+
+
+def write_lines(entries: Iterable[Entry], bytes_shown: int | None) -> bool:
+    """Write what people read; returns whether all is well."""
+    well = True
+    write = _line_writer()
+    for entry in entries:
+        well = well and entry.problem is None
+        for line in entry_lines(entry, bytes_shown):
+            write(line)
+        sys.stdout.flush()
+    return well
+
+
+def _line_writer() -> Callable[[Line], None]:
+    if not (sys.stdout.isatty() or os.environ.get("FORCE_COLOR")):
+        return lambda line: print("".join(part.text for part in line))
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(highlight=False)
+
+    def write(line: Line) -> None:
+        text = Text.assemble(*((part.text, _STYLES.get(part.style, "")) for part in line))
+        console.print(text, soft_wrap=True)
+
+    return write

@@ -1,0 +1,93 @@
+"""``trionet groups list``."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from trionet.errors import ConfigError
+
+from ..arguments._name_patterns import add_regex_argument, matching
+from ..clients._admin import run_with_admin
+from ..clients._connection import add_connection_arguments, names_of
+from ..terminal._output import Table, add_format_arguments, write_results
+
+if TYPE_CHECKING:
+    from trionet.client.admin._admin import Admin
+
+TYPES: Final = ("classic", "consumer", "share", "streams")
+# Kafka: GroupState.
+STATES: Final = (
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Stable",
+    "Dead",
+    "Empty",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command's arguments to ``parser``."""
+    parser.add_argument("groups", metavar="GROUP", nargs="*", help="these only (default: all)")
+    add_regex_argument(parser, "groups")
+    parser.add_argument(
+        "-s",
+        "--states",
+        action="append",
+        default=[],
+        metavar="STATE,...",
+        help=f"in these states only: {', '.join(STATES)}",
+    )
+    parser.add_argument(
+        "-t",
+        "--types",
+        action="append",
+        default=[],
+        metavar="TYPE,...",
+        help=f"of these types only: {', '.join(TYPES)}",
+    )
+    add_format_arguments(parser)
+    add_connection_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit status: 0 listed, 1 a group is not there."""
+    states = _known("state", arguments.states, STATES)
+    types = _known("type", arguments.types, TYPES)
+    return run_with_admin(arguments, partial(_list, arguments, states, types))
+
+
+def _known(what: str, given: list[str], known: tuple[str, ...]) -> list[str]:
+    """What was given, as Kafka writes it."""
+    words = {word.lower(): word for word in known}
+    for name in names_of(given):
+        if name.lower() not in words:
+            raise ConfigError(f"{name!r} is no {what}; allowed: {', '.join(known)}")
+    return [words[name.lower()] for name in names_of(given)]
+
+
+async def _list(
+    arguments: argparse.Namespace, states: list[str], types: list[str], admin: Admin
+) -> int:
+    listed = await admin.list_groups(states=states, types=types)
+    missing: list[str] = []
+    names = sorted(listed)
+    if arguments.groups and arguments.regex:
+        names = matching(arguments.groups, listed)
+    elif arguments.groups:
+        names = [name for name in dict.fromkeys(arguments.groups) if name in listed]
+        missing = [name for name in arguments.groups if name not in listed]
+    rows = [
+        (name, each.type or None, each.state or None, each.protocol_type)
+        for name in names
+        for each in (listed[name],)
+    ]
+    return write_results(
+        arguments,
+        Table(("group", "type", "state", "protocol"), rows),
+        [f"group {name}: there is none" for name in missing],
+    )

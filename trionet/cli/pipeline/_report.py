@@ -1,0 +1,177 @@
+"""``trionet pipeline report``: what the pipeline has found out, as tables, JSON, or a page."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from trionet._util._printable import printable
+from trionet.errors import ConfigError
+
+from ..arguments._api_names import api_key, api_name
+from ._run import check_environment, positive
+
+if TYPE_CHECKING:
+    from trionet.spark.pipeline.report.data._figures import Filters, Report
+    from trionet.spark.pipeline.report.data._time_range import TimeRange
+
+TOP: Final = 10
+_APIS: Final = "`trionet decode --list` shows those that are"
+# How long ago a time was, which argparse has to tell from an option.
+_RELATIVE: Final = re.compile(r"-\d+[smhdw]?")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command's arguments to ``parser``."""
+    parser.description = (
+        "Tell what the pipeline has written to a folder: how many requests, how fast they were and "
+        "where the time went, who sent them, what failed, and which minutes were unusual."
+    )
+    # argparse takes `--from -1h` for two options, unless the value looks like a negative number.
+    parser._negative_number_matcher = _RELATIVE  # noqa: SLF001
+    parser.add_argument(
+        "--folder",
+        required=True,
+        metavar="PATH",
+        help="what `trionet pipeline run --folder` was given; any path that Spark can read",
+    )
+    parser.add_argument(
+        "--from",
+        dest="start",
+        metavar="TIME",
+        help="minutes from this time on: a day (2026-03-01), a time of UTC (2026-03-01T12:30), one "
+        "with its zone, or how long ago it was (-90m, -1h, -2d) (default: the first)",
+    )
+    parser.add_argument(
+        "--to",
+        dest="end",
+        metavar="TIME",
+        help="minutes before this time; of a day, to its end (default: the last)",
+    )
+    parser.add_argument(
+        "--top", type=positive, default=TOP, metavar="N", help=f"rows of a table (default: {TOP})"
+    )
+    for option, what in (
+        ("--api", "of this API, by name or key"),
+        ("--client", "of this client id"),
+        ("--listener", "of this listener"),
+    ):
+        parser.add_argument(
+            option,
+            action="append",
+            default=[],
+            metavar="NAME",
+            help=f"only requests {what}; may be given many times",
+        )
+    parser.add_argument("--html", metavar="FILE", help="write a page with charts to this file")
+    parser.add_argument("--json", action="store_true", help="a JSON document in place of tables")
+    parser.add_argument(
+        "--master",
+        default="local[*]",
+        metavar="URL",
+        help="the Spark that does the work (default: local[*], this machine)",
+    )
+    parser.add_argument(
+        "--set",
+        metavar="spark.KEY=VALUE",
+        action="append",
+        default=[],
+        help="a setting of Spark, such as what a path needs (spark.hadoop.fs.s3a.endpoint=...); "
+        "may be given many times",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit code: 0 told, 2 wrong arguments or no Spark."""
+    from trionet.spark.pipeline.report.data._reading import check_folder
+    from trionet.spark.pipeline.report.data._time_range import time_range
+    from trionet.spark.pipeline.run._session import check_master
+
+    # All that can be wrong is found out before Spark is started, which takes seconds.
+    now = datetime.now(UTC)
+    asked = time_range(arguments.start, arguments.end, now)
+    check_folder(arguments.folder)
+    check_master(arguments.master)
+    page = None if arguments.html is None else _Page(arguments.html)
+    settings = dict(map(_setting, arguments.set))
+    keys = [api_key(name, _APIS) for name in arguments.api]
+    check_environment()
+    filters = _filters(keys, arguments)
+    report = _report(arguments, asked, filters, settings, now)
+    _write(report, arguments)
+    if page is not None:
+        page.write(report, arguments.top, now)
+    return 0
+
+
+def _report(
+    arguments: argparse.Namespace,
+    asked: TimeRange,
+    filters: Filters,
+    settings: Mapping[str, str],
+    now: datetime,
+) -> Report:
+    from trionet.spark.pipeline.report.data._report import make_report
+    from trionet.spark.pipeline.run._session import open_session
+
+    # A warning of PySpark about a library that nothing here uses.
+    warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+    with open_session("trionet pipeline report", arguments.master, settings) as session:
+        return make_report(session, arguments.folder, asked, filters, arguments.top, now)
+
+
+def _write(report: Report, arguments: argparse.Namespace) -> None:
+    if arguments.json:
+        from trionet.spark.pipeline.report.text._json import document
+
+        print(document(report))
+    else:
+        from trionet.spark.pipeline.report.text._terminal import write
+
+        reconfigure = getattr(sys.stdout, "reconfigure", None)
+        if reconfigure is not None:  # a terminal that lacks a character gets its number
+            reconfigure(errors="backslashreplace")
+        write(report, arguments.top, sys.stdout)
+    sys.stdout.flush()
+
+
+def _filters(keys: Sequence[int], arguments: argparse.Namespace) -> Filters:
+    from trionet.spark.pipeline.report.data._figures import Filters
+
+    apis = {key: api_name(key) for key in keys}
+    return Filters(apis, tuple(arguments.client), tuple(arguments.listener))
+
+
+def _setting(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key.startswith("spark."):
+        raise ConfigError(f"--set {text}: must have the form spark.KEY=VALUE")
+    return key, value
+
+
+class _Page:
+    """The file of ``--html``: that it cannot be written is said before Spark is started.
+
+    It is replaced when it is whole, so that who looks at it never sees half of one.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._path = Path(name)
+        folder = self._path.parent
+        if self._path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK):
+            raise ConfigError(f"--html {name}: no file can be written there")
+
+    def write(self, report: Report, top: int, now: datetime) -> None:
+        from trionet.spark.pipeline.report.html._page import page
+
+        part = self._path.with_name(f"{self._path.name}.part")
+        part.write_text(page(report, top, now), encoding="utf-8")
+        part.replace(self._path)
+        print(f"trionet pipeline report: written to {printable(str(self._path))}", file=sys.stderr)

@@ -1,0 +1,239 @@
+"""``trionet produce``: records from standard input, or from files, to a topic."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from trionet.errors import ConfigError
+
+from ..clients._connection import (
+    SERVERS,
+    add_connection_arguments,
+    client_settings,
+    logging_to_stderr,
+)
+from ..records._options import (
+    NEWLINE,
+    add_record_arguments,
+    check_open,
+    headers,
+    number,
+    number_from_1,
+    optional_delimiter,
+    shows_bar,
+)
+from ..terminal._output import tell
+
+if TYPE_CHECKING:
+    from trionet.client.producer._settings import ProducerSettings
+
+    from ..records._columns import Input
+    from ..records._lines import Shape
+    from ._run import Production
+
+CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+#: What suits pipes: librdkafka's batches, which are as large as a request may be, and time to wait
+#: as long as a record may take.
+_DEFAULTS: Final = {"batch.size": "1000000", "max.block.ms": "130000"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command's arguments to ``parser``."""
+    parser.description = (
+        "Send records to a topic: each line of standard input is one, or each file that is named. "
+        "The exit status is 0 when the brokers have acknowledged all of them."
+    )
+    parser.add_argument(
+        "name", metavar="TOPIC", nargs="?", help="the topic, unless -t or %%t of -f tell it"
+    )
+    parser.add_argument(
+        "files", metavar="FILE", nargs="*", help="a file that is one record; - is standard input"
+    )
+    parser.add_argument("-t", "--topic", help="the topic; all names are files then")
+    parser.add_argument(
+        "-l",
+        "--lines",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a file of lines, each a record; may be given many times",
+    )
+    parser.add_argument("-k", "--key", metavar="TEXT", help="the key of records without one")
+    parser.add_argument(
+        "-H",
+        "--header",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        help="a header of each record; without = its value is null; may be given many times",
+    )
+    parser.add_argument(
+        "-p", "--partition", metavar="N", type=_partition, help="the partition; -1 is any"
+    )
+    parser.add_argument("-z", "--compression", choices=CODECS, help="compress batches")
+    parser.add_argument("--acks", choices=["all", "-1", "1", "0"], help="who has to have a record")
+    parser.add_argument(
+        "-Z", "--null", action="store_true", help="empty keys and values are null (tombstones)"
+    )
+    parser.add_argument(
+        "-f",
+        "--format",
+        metavar="FORMAT",
+        help="how records are read, as in '%%k %%v\\n'; the verbs are those of trionet consume -f",
+    )
+    parser.add_argument(
+        "-c", "-n", "--count", metavar="N", type=number_from_1, help="send at most N records"
+    )
+    parser.add_argument(
+        "-T", "--tee", action="store_true", help="write what is sent to standard output, too"
+    )
+    parser.add_argument(
+        "-o",
+        "--output-format",
+        metavar="FORMAT",
+        help="write this for each acknowledged record, as in '%%t [%%p] at offset %%o\\n'",
+    )
+    add_record_arguments(
+        parser, "go on after a record that cannot be sent; the exit status is 1 all the same"
+    )
+    add_connection_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit code."""
+    import trio
+
+    from ._run import produce
+
+    with logging_to_stderr(arguments):
+        return trio.run(produce, _wanted(arguments))
+
+
+def _partition(text: str) -> int:
+    return -1 if text == "-1" else number(text)
+
+
+def _wanted(arguments: argparse.Namespace) -> Production:
+    from ..terminal._progress import Progress
+    from ._run import Production
+    from ._sources import STDIN, Sources
+
+    servers, settings = _settings(arguments)
+    topic, files = _topic_and_files(arguments)
+    shape = _shape(arguments)
+    lines = list(arguments.lines)
+    if not lines and not files:
+        lines = [STDIN]
+    if not lines:
+        _check_whole(arguments)
+    reads_input = STDIN in {*lines, *files}
+    if reads_input:
+        check_open(sys.stdin, "input")
+    writes_output = arguments.tee or arguments.output_format is not None
+    if writes_output:
+        check_open(sys.stdout, "output")
+    is_typed = (reads_input and sys.stdin.isatty()) or (writes_output and sys.stdout.isatty())
+    return Production(
+        servers=servers,
+        settings=settings,
+        topic=topic,
+        partition=None if arguments.partition == -1 else arguments.partition,
+        sources=Sources(lines=lines, whole=files, size_max=settings.request_bytes_max),
+        input=_input(arguments, shape, settings.request_bytes_max),
+        shape=shape,
+        records_max=arguments.count,
+        keeps_going=arguments.keep_going,
+        known_seconds=arguments.timeout,
+        tee=optional_delimiter(arguments.delimiter) if arguments.tee else None,
+        written=_written(arguments),
+        progress=Progress(),
+        is_quiet=arguments.quiet,
+        shows_bar=shows_bar(arguments, is_typed=is_typed),
+        tell=partial(tell, arguments),
+    )
+
+
+def _check_whole(arguments: argparse.Namespace) -> None:
+    """Files that are a record each are not divided."""
+    is_divided = arguments.format is not None or arguments.key_delimiter is not None
+    if is_divided or (arguments.delimiter != NEWLINE and not arguments.tee):
+        raise ConfigError("a FILE is one record as a whole; -f, -K and -D are for lines: -l FILE")
+
+
+def _settings(arguments: argparse.Namespace) -> tuple[str, ProducerSettings]:
+    from trionet.client.config._keys import PRODUCER_KEYS
+    from trionet.client.producer._config import producer_settings
+
+    given = client_settings(arguments, PRODUCER_KEYS)
+    servers = given.pop(SERVERS)
+    if arguments.compression is not None:
+        given["compression.type"] = arguments.compression
+    if arguments.acks is not None:
+        given["acks"] = arguments.acks
+    return servers, producer_settings({**_DEFAULTS, **given}, {})
+
+
+def _topic_and_files(arguments: argparse.Namespace) -> tuple[str | None, list[str]]:
+    from ..records._layout import Verb, layout
+
+    names = [arguments.name, *arguments.files] if arguments.name is not None else []
+    if arguments.topic is not None:
+        topic, files = arguments.topic, names
+    elif names:
+        topic, *files = names
+    else:
+        topic, files = None, []
+    if topic:
+        return topic, files
+    if topic is not None:
+        raise ConfigError("the name of the topic is empty")
+    parts = layout(arguments.format or "")
+    if not any(isinstance(part, Verb) and part.letter == "t" for part in parts):
+        raise ConfigError("there is no topic: trionet produce TOPIC")
+    return None, []
+
+
+def _shape(arguments: argparse.Namespace) -> Shape:
+    from ..records._layout import as_bytes
+    from ..records._lines import Shape
+    from ..records._packing import packings
+
+    key, value = packings(arguments.serdes)
+    return Shape(
+        key=None if arguments.key is None else as_bytes(arguments.key),
+        headers=headers(arguments.header),
+        is_empty_null=arguments.null,
+        key_packing=key,
+        value_packing=value,
+    )
+
+
+def _input(arguments: argparse.Namespace, shape: Shape, size_max: int) -> Input:
+    from ..records._layout import Verb, delimiter, layout
+    from ..records._lines import LineInput
+    from ..records._parsing import FormatInput
+
+    key_delimiter = optional_delimiter(arguments.key_delimiter)
+    if arguments.format is None:
+        return LineInput(delimiter(arguments.delimiter), key_delimiter, shape, size_max)
+    if key_delimiter is not None or arguments.delimiter != NEWLINE:
+        raise ConfigError("-f says where everything ends; leave out -K and -D")
+    parts = layout(arguments.format)
+    match parts:
+        case [Verb("v" | "s", None), bytes() as end]:
+            return LineInput(end, None, shape, size_max)
+    return FormatInput(parts, shape, size_max)
+
+
+def _written(arguments: argparse.Namespace) -> Callable[[Any], bytes] | None:
+    if arguments.output_format is None:
+        return None
+    from ..records._layout import layout
+    from ..records._rendering import Rendering, Showing
+
+    showing = Showing(is_terminal=sys.stdout.isatty())
+    return Rendering(layout(arguments.output_format), showing).render

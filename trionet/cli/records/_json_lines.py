@@ -1,0 +1,117 @@
+"""Records as JSON, one a line, in the shape that kcat gives them."""
+
+from __future__ import annotations
+
+from binascii import b2a_base64
+from json.encoder import encode_basestring, encode_basestring_ascii
+from typing import TYPE_CHECKING, Final
+
+from ._packing import PackError, Packing
+from ._rendering import PLAIN, Showing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from trionet.client.consumer.records._record import ConsumerBatch
+
+_TIMESTAMP_TYPES: Final = {0: "create", 1: "logappend"}
+
+
+class JsonLines:
+    """Writes batches of records as lines of JSON.
+
+    What is no UTF-8 is null, and stands beside it as base64: ``payload_base64``.
+
+    Args:
+        showing: what keys and values are made of, and whether a terminal shows it.
+        with_value: whether the value is told, or only its size.
+        end: behind each document.
+    """
+
+    def __init__(
+        self, showing: Showing = PLAIN, *, with_value: bool = True, end: bytes = b"\n"
+    ) -> None:
+        self._key = showing.key
+        self._value = showing.value
+        self._with_value = with_value
+        self._end = end.decode("utf-8", "surrogateescape")
+        self._quote = _quoted_for_terminals if showing.is_terminal else encode_basestring
+
+    def render(self, batch: ConsumerBatch) -> bytes:
+        """All records of a batch, one document after the other."""
+        kind = _TIMESTAMP_TYPES.get(batch.timestamp_type, "unknown")
+        head = f'{{"topic":{self._quote(batch.topic)},"partition":{batch.partition},"offset":'
+        time = f',"tstype":"{kind}","ts":'
+        quote = self._quote
+        payload = self._payload if self._with_value else _size
+        lines = [
+            f"{head}{offset}"
+            f"{'' if timestamp < 0 else f'{time}{timestamp}'}"
+            f"{_headers(headers, quote) if headers else ''}"
+            f",{_field('key', key, self._key, quote)},{payload(value)}}}"
+            for offset, timestamp, key, value, headers in zip(
+                batch.offsets,
+                batch.timestamps,
+                batch.keys,
+                batch.values,
+                batch.headers,
+                strict=True,
+            )
+        ]
+        lines.append("")
+        return self._end.join(lines).encode("utf-8", "surrogateescape")
+
+    def _payload(self, value: bytes | None) -> str:
+        return _field("payload", value, self._value, self._quote)
+
+
+def _quoted_for_terminals(text: str) -> str:
+    # Escapes in quotes are harmless; what is printable may stay as it is.
+    return encode_basestring(text) if text.isprintable() else encode_basestring_ascii(text)
+
+
+def _size(value: bytes | None) -> str:
+    return f'"payload_size":{-1 if value is None else len(value)}'
+
+
+def _field(
+    name: str, data: bytes | None, packing: Packing | None, quote: Callable[[str], str]
+) -> str:
+    if data is None:
+        return f'"{name}":null'
+    if packing is not None:
+        try:
+            return f'"{name}":{packing.document(data)}'
+        except PackError as error:
+            told = f'"{name}_error":{encode_basestring_ascii(str(error))}'
+            return f'"{name}":null,"{name}_base64":"{_base64(data)}",{told}'
+    try:
+        return f'"{name}":{quote(data.decode())}'
+    except UnicodeDecodeError:
+        return f'"{name}":null,"{name}_base64":"{_base64(data)}"'
+
+
+def _headers(headers: Sequence[tuple[str, bytes | None]], quote: Callable[[str], str]) -> str:
+    """Names and values by turns; if a value is no text, all values as base64 beside that."""
+    texts = []
+    is_text = True
+    for name, value in headers:
+        shown = "null"
+        if value is not None:
+            try:
+                shown = quote(value.decode())
+            except UnicodeDecodeError:
+                is_text = False
+        texts += [quote(name), shown]
+    found = f',"headers":[{",".join(texts)}]'
+    if is_text:
+        return found
+    coded = ",".join(
+        f"{quote(name)},{'null' if value is None else f'{chr(34)}{_base64(value)}{chr(34)}'}"
+        for name, value in headers
+    )
+    return f'{found},"headers_base64":[{coded}]'
+
+
+def _base64(data: bytes) -> str:
+    return b2a_base64(data, newline=False).decode()

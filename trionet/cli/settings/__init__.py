@@ -1,0 +1,1 @@
+"""``trionet config`` (settings on this machine) and ``trionet configs`` (settings of a cluster)."""

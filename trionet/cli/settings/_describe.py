@@ -1,0 +1,96 @@
+"""``trionet configs describe``."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..clients._admin import run_with_admin
+from ..clients._connection import add_connection_arguments, names_of
+from ..terminal._output import Table, add_format_arguments, write_results
+from ._resources import add_resource_arguments, all_resources, resources, shown_name
+
+if TYPE_CHECKING:
+    from trionet.client.admin._admin import Admin
+    from trionet.client.admin.topics._configs import ConfigEntry, ConfigResource
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command's arguments to ``parser``."""
+    add_resource_arguments(parser, "*", " (default: all there are)")
+    parser.add_argument(
+        "-a", "--all", action="store_true", help="also settings that nobody has set"
+    )
+    parser.add_argument(
+        "-k",
+        "--keys",
+        action="append",
+        default=[],
+        metavar="KEY,...",
+        help="these settings only, set or not",
+    )
+    parser.add_argument(
+        "--synonyms", action="store_true", help="also where a value was looked for, in this order"
+    )
+    parser.add_argument(
+        "--documentation", action="store_true", help="also what a setting is for, if it is told"
+    )
+    add_format_arguments(parser)
+    add_connection_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit status: 0 all is shown, 1 something could not be."""
+    return run_with_admin(arguments, partial(_describe, arguments, resources(arguments)))
+
+
+async def _describe(
+    arguments: argparse.Namespace, named: list[ConfigResource], admin: Admin
+) -> int:
+    keys = names_of(arguments.keys)
+    results = await admin.describe_configs(
+        named or await all_resources(arguments, admin),
+        keys=keys or None,
+        include_synonyms=arguments.synonyms,
+        include_documentation=arguments.documentation,
+    )
+    rows = [
+        _row(arguments, resource, entry)
+        for resource, entries in results.items()
+        if isinstance(entries, dict)
+        for _, entry in sorted(entries.items())
+        if keys or arguments.all or not entry.is_default
+    ]
+    fields = ["name", "key", "value", "source", "read_only", "sensitive", "type"]
+    fields += ["synonyms"] if arguments.synonyms else []
+    fields += ["documentation"] if arguments.documentation else []
+    table = Table(fields, rows)
+    errors = results.errors.values()
+    return write_results(arguments, _for_people(table), errors, table.documents(), as_csv=table)
+
+
+def _row(arguments: argparse.Namespace, resource: ConfigResource, entry: ConfigEntry) -> list[Any]:
+    row: list[Any] = [
+        shown_name(resource),
+        entry.name,
+        entry.value,
+        entry.source.name,
+        entry.is_read_only,
+        entry.is_sensitive,
+        entry.type.name,
+    ]
+    if arguments.synonyms:
+        row.append([f"{each.source.name}:{each.name}={each.value}" for each in entry.synonyms])
+    if arguments.documentation:
+        row.append(entry.documentation)
+    return row
+
+
+def _for_people(table: Table) -> Table:
+    """A secret says that it is one; three more columns would only be in the way."""
+    rows = [
+        [row[0], row[1], "(hidden)" if row[5] and row[2] is None else row[2], row[3], *row[7:]]
+        for row in table.rows
+    ]
+    return Table([*table.fields[:4], *table.fields[7:]], rows)

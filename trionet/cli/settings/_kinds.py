@@ -1,0 +1,117 @@
+"""The four kinds of settings: of brokers, and of each kind of client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from trionet.client.config._keys import ClientKeys
+
+BROKER: Final = "broker"
+CLIENTS: Final = ("producer", "consumer", "admin")
+KINDS: Final = (BROKER, *CLIENTS)
+
+APPLIED, WITHOUT_MEANING, REFUSED, NOT_APPLIED = (
+    "applied",
+    "without meaning",
+    "refused",
+    "not applied",
+)
+
+
+class Key(NamedTuple):
+    """A key of one kind.
+
+    Attributes:
+        name: Kafka's dotted key.
+        default: as text; None for none.
+        type: Kafka's name of the type of its values.
+        use: what becomes of it: :data:`APPLIED` and the like.
+        meaning: what it is for; empty where nothing becomes of it.
+    """
+
+    name: str
+    default: str | None
+    type: str
+    use: str
+    meaning: str
+
+
+def client_keys(kind: str) -> ClientKeys:
+    """The keys of one kind of client."""
+    from trionet.client.config import _keys as keys
+
+    return {
+        "producer": keys.PRODUCER_KEYS,
+        "consumer": keys.CONSUMER_KEYS,
+        "admin": keys.ADMIN_KEYS,
+    }[kind]
+
+
+def keys_of(kind: str) -> dict[str, Key]:
+    """All keys of a kind, by name."""
+    return dict(sorted((_broker_keys() if kind == BROKER else _client_keys(kind)).items()))
+
+
+def _client_keys(kind: str) -> dict[str, Key]:
+    from ._client_key_docs import MEANINGS
+
+    keys = client_keys(kind)
+    refused = {name: each.row for name, each in keys.refused.items()}
+    return {
+        **_made(keys.applied.values(), APPLIED, MEANINGS),
+        **_made(keys.without_meaning.values(), WITHOUT_MEANING, {}),
+        **_made(refused.values(), REFUSED, {n: e.advice for n, e in keys.refused.items()}),
+    }
+
+
+def _broker_keys() -> dict[str, Key]:
+    from trionet.broker.config._broker_config import BROKER_KEYS, is_not_applied
+    from trionet.broker.config._broker_keys import APPLIED as APPLIED_ROWS
+    from trionet.broker.config._broker_keys import OURS
+
+    from ._broker_key_docs import MEANINGS
+
+    applied = {row[0] for row in (*APPLIED_ROWS, *OURS)}
+    return {
+        **_made(
+            (row for name, row in BROKER_KEYS.items() if is_not_applied(name)), NOT_APPLIED, {}
+        ),
+        **_made(
+            (
+                row
+                for name, row in BROKER_KEYS.items()
+                if name not in applied and not is_not_applied(name)
+            ),
+            WITHOUT_MEANING,
+            {},
+        ),
+        **_made((BROKER_KEYS[name] for name in applied), APPLIED, MEANINGS),
+    }
+
+
+def _made(
+    rows: Iterable[tuple[object, ...]], use: str, meanings: Mapping[str, str]
+) -> dict[str, Key]:
+    from trionet.protocol import _config_types as config_types
+
+    names = {
+        getattr(config_types, name): name
+        for name in (
+            "BOOLEAN",
+            "STRING",
+            "INT",
+            "SHORT",
+            "LONG",
+            "DOUBLE",
+            "LIST",
+            "CLASS",
+            "PASSWORD",
+        )
+    }
+    found = {}
+    for name, kind, default, _ in rows:
+        text = config_types.value_text(default)  # type: ignore[arg-type]
+        found[str(name)] = Key(str(name), text, names[kind], use, meanings.get(str(name), ""))
+    return found

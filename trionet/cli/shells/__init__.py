@@ -1,0 +1,1 @@
+"""Completion scripts for bash, fish and zsh, generated from the parsers."""

@@ -1,0 +1,1 @@
+"""Standard input and output: tables, JSON and CSV, confirmation, progress, pipes, signals."""

@@ -1,0 +1,132 @@
+"""``trionet topics create``."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+from typing import TYPE_CHECKING
+
+from trionet.errors import ConfigError
+
+from ..arguments._numbers import INT16_MAX, INT32_MAX, is_natural, whole
+from ..clients._admin import run_with_admin
+from ..clients._connection import add_connection_arguments, key_value
+from ..terminal._output import Table, add_format_arguments, tell, write_results
+
+if TYPE_CHECKING:
+    from trionet.client.admin._admin import Admin
+    from trionet.client.admin.topics._topics import NewTopic
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Describe the command's arguments to ``parser``."""
+    parser.add_argument("topics", metavar="TOPIC", nargs="+", help="the names of the topics")
+    parser.add_argument(
+        "-p",
+        "--partitions",
+        type=whole(1, INT32_MAX, default=-1),
+        default=-1,
+        metavar="N",
+        help="how many partitions each has (default: the broker's num.partitions)",
+    )
+    parser.add_argument(
+        "-r",
+        "--replicas",
+        "--replication-factor",
+        dest="replicas",
+        type=whole(1, INT16_MAX, default=-1),
+        default=-1,
+        metavar="N",
+        help="how many replicas each has (default: the broker's default.replication.factor)",
+    )
+    parser.add_argument(
+        "-c",
+        "--set",
+        "--topic-config",
+        dest="set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a setting of the topics, such as retention.ms=86400000; may be given many times",
+    )
+    parser.add_argument(
+        "--replica-assignment",
+        metavar="ID:ID,...",
+        help="the brokers of each partition's replicas, in place of -p and -r: 1:2,2:3 is two "
+        "partitions, of which the first is led by broker 1",
+    )
+    parser.add_argument(
+        "--if-not-exists", action="store_true", help="a topic that is there already is no error"
+    )
+    parser.add_argument(
+        "-d", "--dry-run", action="store_true", help="only look whether they could be made"
+    )
+    add_format_arguments(parser)
+    add_connection_arguments(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the command; returns the exit status: 0 all were made, 1 not all."""
+    from trionet.client.admin.topics._topics import NewTopic
+
+    assignments = None
+    if arguments.replica_assignment is not None:
+        if (arguments.partitions, arguments.replicas) != (-1, -1):
+            raise ConfigError("--replica-assignment stands in place of --partitions and --replicas")
+        assignments = _assignments(arguments.replica_assignment)
+    configs = dict(key_value(text, "--set") for text in arguments.set)
+    topics = [
+        NewTopic(name, arguments.partitions, arguments.replicas, configs, assignments)
+        for name in dict.fromkeys(arguments.topics)
+    ]
+    return run_with_admin(arguments, partial(_create, arguments, topics))
+
+
+async def _create(arguments: argparse.Namespace, topics: list[NewTopic], admin: Admin) -> int:
+    from trionet.errors import ApiError
+    from trionet.protocol.error_codes import TOPIC_ALREADY_EXISTS
+
+    results = await admin.create_topics(topics, validate_only=arguments.dry_run)
+    errors = results.errors
+    for name, error in results.errors.items():
+        is_there = isinstance(error, ApiError) and error.error_code == TOPIC_ALREADY_EXISTS
+        if arguments.if_not_exists and is_there:
+            tell(arguments, f"topic {name} is there already")
+            del errors[name]
+    for name in results.errors:
+        del results[name]
+    made = results.checked().values()
+    fields = ("name", "partitions", "replicas", "id")
+    rows = [
+        (each.name, _known(each.partitions), _known(each.replication_factor), each.id)
+        for each in made
+    ]
+    status = write_results(
+        arguments,
+        Table(fields[:3], [row[:3] for row in rows]),
+        errors.values(),
+        Table(fields, rows).documents(),
+        as_csv=Table(fields, rows),
+    )
+    if arguments.dry_run:
+        tell(arguments, "nothing was changed (--dry-run)")
+    return status
+
+
+def _known(number: int) -> int | None:
+    """A number, unless the broker did not tell."""
+    return None if number < 0 else number
+
+
+def _assignments(text: str) -> dict[int, list[int]]:
+    """Kafka's form: partitions with commas, the brokers of each with colons."""
+    found = {}
+    for number, brokers in enumerate(text.split(",")):
+        words = brokers.strip().split(":")
+        if not all(is_natural(word, INT32_MAX) for word in words):
+            raise ConfigError(
+                f"--replica-assignment {text}: {brokers!r} are no brokers; allowed: their ids with "
+                "colons, and commas between partitions, as in 1:2,2:3"
+            )
+        found[number] = [int(word) for word in words]
+    return found

@@ -1,0 +1,1 @@
+"""Access control: ACLs, quotas, SCRAM credentials, delegation tokens."""

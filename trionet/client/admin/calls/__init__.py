@@ -1,0 +1,1 @@
+"""How an admin call is made: arguments, the node to ask, retries, results."""

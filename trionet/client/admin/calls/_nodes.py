@@ -1,0 +1,227 @@
+"""Whom to ask: any broker, the controller, a coordinator, the leader of a partition.
+
+(Kafka: AdminApiLookupStrategy and the node providers of KafkaAdminClient.) Where something is is
+asked for each time: administration is rare, and what was known before may have moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import Final
+
+import trio
+
+from ....errors import TrionetError, UnsupportedVersionError
+from ....protocol import error_codes
+from ....protocol.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from ....protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+)
+from ..._api_errors import api_error
+from ..._node import Node
+from ..._topic_partition import TopicPartition
+from ...network._any_node import until_any_ready
+from ...network._kafka_client import KafkaClient
+
+CONTROLLER_CODES: Final = frozenset({error_codes.NOT_CONTROLLER})
+"""The controller has moved."""
+
+COORDINATOR_CODES: Final = frozenset(
+    {
+        error_codes.COORDINATOR_LOAD_IN_PROGRESS,
+        error_codes.COORDINATOR_NOT_AVAILABLE,
+        error_codes.NOT_COORDINATOR,
+    }
+)
+"""A coordinator has moved, or is on its way (Kafka: CoordinatorStrategy)."""
+
+LEADER_CODES: Final = frozenset(
+    {
+        error_codes.FENCED_LEADER_EPOCH,
+        error_codes.KAFKA_STORAGE_ERROR,
+        error_codes.LEADER_NOT_AVAILABLE,
+        error_codes.NOT_LEADER_OR_FOLLOWER,
+        error_codes.OFFSET_NOT_AVAILABLE,
+        error_codes.REPLICA_NOT_AVAILABLE,
+        error_codes.UNKNOWN_LEADER_EPOCH,
+        error_codes.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+"""A leader has moved, or is not known yet (Kafka: PartitionLeaderStrategy)."""
+
+# Who asks all brokers must not miss one that came a minute ago.
+_FRESH_SECONDS: Final = 1.0
+_MANY_KEYS_VERSION: Final = 4  # KIP-699
+
+
+class CoordinatorKind(IntEnum):
+    """What a coordinator is asked for."""
+
+    GROUP = 0
+    TRANSACTION = 1
+
+
+class Nodes:
+    """Finds the brokers of a cluster for what they are to be asked.
+
+    Args:
+        client: what asks.
+        of_controllers: its nodes are controllers (KIP-919).
+
+    Attributes:
+        of_controllers: the same.
+    """
+
+    def __init__(self, client: KafkaClient, *, of_controllers: bool = False) -> None:
+        self.of_controllers = of_controllers
+        self._client = client
+        self._updates = 0
+
+    def refresh(self) -> None:
+        """What is known of the cluster is old: the next search waits for something newer."""
+        self._updates = self._client.metadata.request_update()
+
+    async def known(self) -> Mapping[int, Node]:
+        """All brokers by id."""
+        await self._client.until_updated(self._updates)
+        return self._client.metadata.cluster.nodes
+
+    async def all(self) -> Mapping[int, Node]:
+        """All brokers by id, as they are now (Kafka: KafkaAdminClient asks for them each time)."""
+        if self._client.metadata.age(trio.current_time()) > _FRESH_SECONDS:
+            self.refresh()
+        return await self.known()
+
+    async def any(self) -> Node:
+        """The broker that will answer soonest; it may have to be waited for until it is ready.
+
+        Of controllers the active one: the others may be behind (Kafka:
+        LeastLoadedBrokerOrActiveKController).
+        """
+        if self.of_controllers:
+            return await self.controller()
+        while True:
+            await self.known()
+            node = await until_any_ready(self._client)
+            if node.id >= 0:
+                return node
+            self.refresh()  # the client has begun anew from bootstrap.servers meanwhile
+
+    async def controller(self) -> Node:
+        """The broker that is the controller, or that hands over to it (KIP-590)."""
+        while True:
+            nodes = await self.known()
+            node = nodes.get(self._client.metadata.cluster.controller)
+            if node is not None:
+                return node
+            self.refresh()
+
+    async def broker(self, node_id: int) -> Node:
+        """A broker by its id.
+
+        Raises:
+            ApiError: BROKER_NOT_AVAILABLE, if there is none at the moment.
+            TypeError: it is no number.
+        """
+        if not isinstance(node_id, int):
+            raise TypeError(f"the id of a broker is a number, not {node_id!r}")
+        nodes = await self.known()
+        if node_id not in nodes:
+            raise api_error(
+                error_codes.BROKER_NOT_AVAILABLE,
+                f"node {node_id}",
+                f"the {'controllers' if self.of_controllers else 'brokers'} are"
+                f" {', '.join(map(str, sorted(nodes)))}",
+            )
+        return nodes[node_id]
+
+    def problem(self) -> str:
+        """See :meth:`.NetworkClient.connection_problem`."""
+        return self._client.connection_problem()
+
+    def last_error(self) -> TrionetError | None:
+        """Why a broker cannot be reached; None if all can, as far as is known."""
+        errors = map(self._client.connection_error, self._client.metadata.cluster.nodes.values())
+        return next((each for each in errors if each is not None), None)
+
+    # Places of many items.
+
+    async def coordinators(
+        self, kind: CoordinatorKind, keys: Sequence[str]
+    ) -> dict[str, Node | TrionetError]:
+        """Who coordinates each group or transaction."""
+        node = await self.any()
+        try:
+            answer: FindCoordinatorResponse = await self._client.request(
+                node,
+                FindCoordinatorRequest(key_type=kind, coordinator_keys=list(keys)),
+                version_min=_MANY_KEYS_VERSION,
+            )
+        except UnsupportedVersionError:
+            return {key: await self._coordinator(node, kind, key) for key in keys}
+        found: dict[str, Node | TrionetError] = {
+            each.key: api_error(each.error_code, each.key, each.error_message)
+            if each.error_code
+            else Node(each.node_id, each.host, each.port)
+            for each in answer.coordinators
+        }
+        for key in keys:
+            if key not in found:
+                found[key] = api_error(
+                    error_codes.COORDINATOR_NOT_AVAILABLE, key, "the answer does not speak of it"
+                )
+        return found
+
+    async def _coordinator(
+        self, node: Node, kind: CoordinatorKind, key: str
+    ) -> Node | TrionetError:
+        answer: FindCoordinatorResponse = await self._client.request(
+            node,
+            FindCoordinatorRequest(key=key, key_type=kind),
+            version_min=1 if kind else 0,
+            version_max=_MANY_KEYS_VERSION - 1,
+        )
+        if answer.error_code:
+            return api_error(answer.error_code, key, answer.error_message)
+        return Node(answer.node_id, answer.host, answer.port)
+
+    async def leaders(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, Node | TrionetError]:
+        """Who leads each partition."""
+        wanted = list(partitions)
+        answer: MetadataResponse = await self._client.request(
+            await self.any(),
+            MetadataRequest(
+                topics=[
+                    MetadataRequestTopic(name=name)
+                    for name in sorted({each.topic for each in wanted})
+                ],
+                allow_auto_topic_creation=False,
+            ),
+            version_min=4,  # the first that makes no topics
+        )
+        nodes = {
+            each.node_id: Node(each.node_id, each.host, each.port, each.rack)
+            for each in answer.brokers
+        }
+        topics = {each.name: each for each in answer.topics}
+        return {each: _leader(each, topics.get(each.topic), nodes) for each in wanted}
+
+
+def _leader(
+    partition: TopicPartition, topic: MetadataResponseTopic | None, nodes: Mapping[int, Node]
+) -> Node | TrionetError:
+    code = topic.error_code if topic is not None else error_codes.UNKNOWN_TOPIC_OR_PARTITION
+    if topic is not None and not code:
+        found = [each for each in topic.partitions if each.partition_index == partition.partition]
+        if found and found[0].leader_id in nodes:
+            return nodes[found[0].leader_id]
+        code = error_codes.UNKNOWN_TOPIC_OR_PARTITION
+        if found:
+            code = found[0].error_code or error_codes.LEADER_NOT_AVAILABLE
+    return api_error(code, str(partition))

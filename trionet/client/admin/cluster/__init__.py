@@ -1,0 +1,1 @@
+"""The cluster: its nodes, features, quorum and log directories."""

@@ -1,0 +1,105 @@
+"""From Kafka's keys to the settings of the NetworkClient below every client."""
+
+from __future__ import annotations
+
+import logging
+import math
+from typing import Final
+
+from .._backoff import ExponentialBackoff
+from ..connections._connection_states import ConnectionTimes
+from ..connections._connections import ConnectionSettings
+from ..metadata._metadata import MetadataTimes
+from ..metrics._client_metrics import MetricsSettings
+from ..metrics._telemetry import TelemetrySettings
+from ..network._opening import ClientSettings
+from ..network._request_settings import RequestSettings
+from ..security._settings import TokenProvider
+from ._client_config import ClientConfig
+from ._security_settings import security_settings
+
+# Kafka: ClientTelemetryProvider.
+_TOLD: Final = ("client.rack", "group.id", "group.instance.id", "transactional.id")
+
+logger = logging.getLogger("trionet.client")
+
+
+def client_settings(
+    config: ClientConfig, *, in_flight_max: int, token_provider: TokenProvider | None = None
+) -> ClientSettings:
+    """The settings of the NetworkClient.
+
+    Args:
+        config: of any client.
+        in_flight_max: requests under way to one node.
+        token_provider: gives the tokens of OAUTHBEARER.
+
+    Raises:
+        ConfigError: the settings of security do not fit each other.
+    """
+    return ClientSettings(
+        connections=ConnectionSettings(
+            send_buffer_bytes=config.integer("send.buffer.bytes"),
+            receive_buffer_bytes=config.integer("receive.buffer.bytes"),
+            frame_bytes_max=config.integer("receive.message.max.bytes"),
+        ),
+        times=ConnectionTimes(
+            reconnect=_reconnect_backoff(config),
+            setup=_backoff(config, "socket.connection.setup.timeout"),
+        ),
+        metadata=MetadataTimes(
+            max_age_seconds=config.seconds("metadata.max.age.ms"),
+            retry=retry_backoff(config),
+            rebootstrap_seconds=_rebootstrap_seconds(config),
+        ),
+        requests=RequestSettings(
+            client_id=config.text("client.id") or RequestSettings().client_id,
+            timeout_seconds=config.seconds("request.timeout.ms"),
+            in_flight_max=in_flight_max,
+        ),
+        security=security_settings(config, token_provider),
+        metrics=MetricsSettings(
+            samples=config.integer("metrics.num.samples"),
+            window_seconds=config.seconds("metrics.sample.window.ms"),
+        ),
+        telemetry=TelemetrySettings(
+            is_enabled=config.flag("enable.metrics.push"), labels=_telemetry_labels(config)
+        ),
+        idle_seconds_max=config.seconds("connections.max.idle.ms"),
+    )
+
+
+def retry_backoff(config: ClientConfig) -> ExponentialBackoff:
+    """The wait before what failed is tried again (KIP-580)."""
+    return _backoff(config, "retry.backoff")
+
+
+def _reconnect_backoff(config: ClientConfig) -> ExponentialBackoff:
+    """Whoever sets only the first wait gets one that does not grow, as before KIP-144.
+
+    (Kafka: CommonClientConfigs.postProcessReconnectBackoffConfigs.)
+    """
+    if "reconnect.backoff.ms" in config.given and "reconnect.backoff.max.ms" not in config.given:
+        seconds = config.seconds("reconnect.backoff.ms")
+        return ExponentialBackoff(seconds, seconds)
+    return _backoff(config, "reconnect.backoff")
+
+
+def _backoff(config: ClientConfig, name: str) -> ExponentialBackoff:
+    """Of ``NAME.ms`` and ``NAME.max.ms``; the second bounds the first, too."""
+    first, most = config.seconds(f"{name}.ms"), config.seconds(f"{name}.max.ms")
+    if first > most:
+        logger.warning("%s.ms is more than %s.max.ms, which is taken for both", name, name)
+    return ExponentialBackoff(min(first, most), most)
+
+
+def _telemetry_labels(config: ClientConfig) -> dict[str, str]:
+    """What a client tells of itself beside its metrics, as far as it has the keys (KIP-714)."""
+    keys = [key for key in _TOLD if key in config.keys.applied]
+    return {key.replace(".", "_"): text for key in keys if (text := config.optional(key))}
+
+
+def _rebootstrap_seconds(config: ClientConfig) -> float:
+    if config.text("metadata.recovery.strategy") == "none":
+        return math.inf
+    return config.seconds("metadata.recovery.rebootstrap.trigger.ms")

@@ -1,0 +1,135 @@
+"""Why a connection to a node cannot be made or used, in words. Pure.
+
+People meet few causes, and most are one setting away from working: the words name that setting.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Final
+
+from ...net._channel import Channel
+from ...net._channel_state import ChannelState
+from ...net.wire._close_reason import CloseReason
+from ...net.wire._endpoint import SecurityProtocol
+from ...net.wire._framing import LOOKS_LIKE_TLS
+from ..security._sasl_client_authenticator import NOT_FOR_SASL
+
+# How OpenSSL puts it that what has come is no record of TLS; it depends on the release.
+_NOT_TLS: Final = ("wrong version number", "record layer failure", "packet length too long")
+
+# Whether the end comes as a FIN or as a RST, with a read or with a write, is chance.
+_CLOSED: Final = frozenset(
+    {
+        CloseReason.PEER_CLOSED,
+        CloseReason.PEER_CLOSED_IN_FRAME,
+        CloseReason.PEER_RESET,
+        CloseReason.SEND_FAILED,
+    }
+)
+
+
+class Stage(Enum):
+    """How far a connection has come; the value is what silence means there."""
+
+    LOOKUP = "the look-up of the name has not finished"
+    CONNECT = "no response to the TCP connect"
+    TLS = "the TLS handshake has not finished"
+    SASL = "no response to SASL authentication"
+    VERSIONS = "no response to ApiVersions"
+    FIRST_REQUEST = "no response to the first request"
+    IN_USE = "no response"
+
+
+def stage_of(channel: Channel | None, *, is_checking: bool, is_unproven: bool) -> Stage:
+    """How far a connection has come.
+
+    Args:
+        channel: of the connection; None before there is one.
+        is_checking: whether ApiVersions was sent and not responded to.
+        is_unproven: whether it is ready, and nothing was responded to since.
+    """
+    if channel is None:
+        return Stage.LOOKUP
+    if channel.reached is ChannelState.CONNECTING:
+        return Stage.CONNECT
+    if channel.reached is ChannelState.HANDSHAKING:
+        return Stage.TLS
+    if channel.reached is ChannelState.AUTHENTICATING:
+        return Stage.SASL
+    if is_checking:
+        return Stage.VERSIONS
+    return Stage.FIRST_REQUEST if is_unproven else Stage.IN_USE
+
+
+def silence(stage: Stage, seconds: float) -> str:
+    """What is wrong where nothing has come for so long."""
+    return f"{stage.value} within {seconds:g} s"
+
+
+def cause_of_end(channel: Channel, stage: Stage, protocol: SecurityProtocol) -> str:
+    """Why a channel was closed.
+
+    Args:
+        channel: with its ``close_reason``.
+        stage: how far it had come.
+        protocol: the client's ``security.protocol``.
+    """
+    reason, detail = channel.close_reason, channel.close_detail
+    assert reason is not None
+    if stage is Stage.CONNECT:
+        return detail or reason.value
+    if LOOKS_LIKE_TLS in detail and not protocol.has_tls:
+        return f"the listener speaks TLS; set security.protocol={_named(protocol, tls=True)}"
+    if reason is CloseReason.AUTHENTICATION_FAILED:
+        if any(each in detail for each in _NOT_TLS):
+            detail += f"; the listener does not speak TLS; {_without_tls(protocol)}"
+        elif detail == NOT_FOR_SASL:
+            detail += f"; set security.protocol={_named(protocol, sasl=False)}"
+        return detail
+    if reason is CloseReason.INVALID_RECEIVE and stage is not Stage.IN_USE:
+        return f"it does not speak Kafka's protocol: {detail}"
+    if reason in _CLOSED and (hint := _hint(stage, protocol)):
+        return f"the connection was closed {hint}"
+    return f"{reason.value}: {detail}" if detail else reason.value
+
+
+def _hint(stage: Stage, protocol: SecurityProtocol) -> str:
+    """When it was closed, and what that is a sign of."""
+    match stage:
+        case Stage.TLS:
+            return (
+                "during the TLS handshake; the listener probably does not speak TLS;"
+                f" {_without_tls(protocol)}"
+            )
+        case Stage.SASL:
+            return (
+                "during SASL authentication; that may be a firewall, a listener with another"
+                " security.protocol, or a broker before Kafka 1.0 that rejects the credentials"
+            )
+        case Stage.VERSIONS if protocol.has_tls:
+            return "before the response to ApiVersions; it may be something else than Kafka"
+        case Stage.VERSIONS:
+            return (
+                "before the response to ApiVersions; the listener probably speaks TLS; set"
+                f" security.protocol={_named(protocol, tls=True)}"
+            )
+        case Stage.FIRST_REQUEST if not protocol.has_sasl:
+            # Kafka's SaslServerAuthenticator responds to ApiVersions, and closes the connection
+            # upon what follows if that is not SaslHandshake.
+            return (
+                "upon the first request after ApiVersions; the listener probably requires SASL; set"
+                f" security.protocol={_named(protocol, sasl=True)}"
+            )
+    return ""
+
+
+def _without_tls(protocol: SecurityProtocol) -> str:
+    return f"set security.protocol={_named(protocol, tls=False)}"
+
+
+def _named(protocol: SecurityProtocol, *, tls: bool | None = None, sasl: bool | None = None) -> str:
+    """The same protocol with or without one of its parts."""
+    has_tls = protocol.has_tls if tls is None else tls
+    has_sasl = protocol.has_sasl if sasl is None else sasl
+    return f"{'SASL_' if has_sasl else ''}{'SSL' if has_tls else 'PLAINTEXT'}"

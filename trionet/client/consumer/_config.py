@@ -1,0 +1,187 @@
+"""From Kafka's keys to the settings of a consumer, with the rules that hold between them.
+
+(Kafka: ConsumerConfig, KafkaConsumer's constructor, Heartbeat.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from ...errors import ConfigError
+from ..config._client_config import ClientConfig, check_nothing_beside, read_config
+from ..config._client_settings import client_settings, retry_backoff
+from ..config._keys import CONSUMER_KEYS
+from ..connections._connections import RESPONSE_LIMIT
+from ..security._settings import TokenProvider
+from ._settings import IN_FLIGHT_MAX, ConsumerSettings, FetchSettings
+from .assignors import (
+    Assignor,
+    CooperativeStickyAssignor,
+    RangeAssignor,
+    RoundRobinAssignor,
+    StickyAssignor,
+)
+from .coordinator._group_settings import GroupSettings
+from .state._reset_strategy import ResetStrategy
+
+#: What a response has beside its records (librdkafka: the same).
+_FETCH_OVERHEAD_BYTES: Final = 512
+
+_STRATEGY: Final = "partition.assignment.strategy"
+_ASSIGNORS: Final[Mapping[str, Assignor]] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            RangeAssignor(),
+            RoundRobinAssignor(),
+            StickyAssignor(),
+            CooperativeStickyAssignor(),
+        )
+    }
+)
+_OF_JAVA: Final = MappingProxyType(
+    {
+        f"org.apache.kafka.clients.consumer.{type(each).__name__}": each
+        for each in _ASSIGNORS.values()
+    }
+)
+
+
+def consumer_settings(
+    config: Mapping[str, object] | ConsumerSettings | None,
+    keywords: Mapping[str, object],
+    token_provider: TokenProvider | None = None,
+) -> ConsumerSettings:
+    """Check settings as a whole.
+
+    Args:
+        config: see :func:`.read_config`; among the names of ``partition.assignment.strategy`` there
+            may be assignors of your own. Or settings that are made already, which are all.
+        keywords: see :func:`.read_config`.
+        token_provider: gives the tokens of OAUTHBEARER.
+
+    Raises:
+        TypeError: there is more than settings that are made already.
+        ConfigError: a key is unknown, a value is not allowed, or values do not fit each other; says
+            which are.
+    """
+    if isinstance(config, ConsumerSettings):
+        check_nothing_beside(keywords, token_provider)
+        return config
+    own: dict[str, Assignor] = {}
+    read = read_config(
+        CONSUMER_KEYS, dict(_by_name(config or {}, own)), dict(_by_name(keywords, own))
+    )
+    settings = ConsumerSettings(
+        client=client_settings(read, in_flight_max=IN_FLIGHT_MAX, token_provider=token_provider),
+        fetch=_fetch_settings(read),
+        reset=ResetStrategy.parse(read.text("auto.offset.reset")),
+        records_max=read.integer("max.poll.records"),
+        api_seconds=read.seconds("default.api.timeout.ms"),
+        allow_auto_topic_creation=read.flag("allow.auto.create.topics"),
+        group=_group_settings(read, own),
+    )
+    read.report()
+    return settings
+
+
+def _fetch_settings(config: ClientConfig) -> FetchSettings:
+    if config.integer("fetch.max.wait.ms") >= config.integer("request.timeout.ms"):
+        raise ConfigError(
+            f"fetch.max.wait.ms = {config['fetch.max.wait.ms']} is not allowed with"
+            f" request.timeout.ms = {config['request.timeout.ms']}; allowed: less than that, or"
+            " every fetch without records would be late"
+        )
+    # No broker is asked for more than is taken of it.
+    response_records_max = config.integer(RESPONSE_LIMIT) - _FETCH_OVERHEAD_BYTES
+    return FetchSettings(
+        bytes_min=config.integer("fetch.min.bytes"),
+        bytes_max=min(config.integer("fetch.max.bytes"), response_records_max),
+        partition_bytes_max=config.integer("max.partition.fetch.bytes"),
+        wait_seconds=config.seconds("fetch.max.wait.ms"),
+        is_read_committed=config.text("isolation.level") == "read_committed",
+        checks_crcs=config.flag("check.crcs"),
+        rack=config.text("client.rack"),
+    )
+
+
+def _group_settings(config: ClientConfig, own: Mapping[str, Assignor]) -> GroupSettings | None:
+    group_id = config["group.id"]
+    if group_id is None:
+        _check_without_group(config)
+        return None
+    _check_group(config)
+    auto_commit = config.flag("enable.auto.commit")
+    return GroupSettings(
+        group_id=config.text("group.id"),
+        instance_id=config.optional("group.instance.id"),
+        rack_id=config.optional("client.rack"),
+        session_seconds=config.seconds("session.timeout.ms"),
+        heartbeat_seconds=config.seconds("heartbeat.interval.ms"),
+        poll_seconds_max=config.seconds("max.poll.interval.ms"),
+        assignors=tuple(_assignors(config, own)),
+        auto_commit_seconds=config.seconds("auto.commit.interval.ms") if auto_commit else None,
+        exclude_internal_topics=config.flag("exclude.internal.topics"),
+        retry=retry_backoff(config),
+        request_seconds=config.seconds("request.timeout.ms"),
+        api_seconds_max=config.seconds("default.api.timeout.ms"),
+    )
+
+
+def _check_without_group(config: ClientConfig) -> None:
+    if "enable.auto.commit" in config.given and config.flag("enable.auto.commit"):
+        raise ConfigError(
+            "enable.auto.commit = True is not allowed without group.id; allowed: both, or leaving"
+            " it out"
+        )
+    if "group.instance.id" in config.given:
+        raise ConfigError("group.instance.id is not allowed without group.id; allowed: both")
+
+
+def _check_group(config: ClientConfig) -> None:
+    for key in ("group.id", "group.instance.id"):
+        if config[key] == "":
+            raise ConfigError(f"{key} = '' is not allowed; allowed: a name, or leaving it out")
+    if config.integer("heartbeat.interval.ms") >= config.integer("session.timeout.ms"):
+        raise ConfigError(
+            f"heartbeat.interval.ms = {config['heartbeat.interval.ms']} is not allowed with"
+            f" session.timeout.ms = {config['session.timeout.ms']}; allowed: less than that, best a"
+            " third of it"
+        )
+
+
+# Assignors.
+
+
+def _by_name(
+    settings: Mapping[str, object], own: dict[str, Assignor]
+) -> Iterator[tuple[str, object]]:
+    """The settings with the names of assignors in their place; ``own`` gets these."""
+    for name, value in settings.items():
+        is_strategy = name.replace("_", ".") == _STRATEGY
+        if not is_strategy or value is None or isinstance(value, str):
+            yield name, value
+            continue
+        each_or_all = value if isinstance(value, list | tuple) else [value]
+        names: list[object] = []
+        for each in each_or_all:
+            if isinstance(each, Assignor):
+                own[each.name] = each
+            names.append(each.name if isinstance(each, Assignor) else each)
+        yield name, names
+
+
+def _assignors(config: ClientConfig, own: Mapping[str, Assignor]) -> Iterator[Assignor]:
+    known = {**_OF_JAVA, **_ASSIGNORS, **own}
+    names = config.names(_STRATEGY)
+    if not names:
+        raise ConfigError(f"{_STRATEGY} names no assignor; allowed: {', '.join(_ASSIGNORS)}")
+    for name in dict.fromkeys(names):
+        if name not in known:
+            raise ConfigError(
+                f"{_STRATEGY} = {name!r} is not allowed; allowed: {', '.join(_ASSIGNORS)}, their"
+                " classes in Kafka, or an assignor of your own"
+            )
+        yield known[name]

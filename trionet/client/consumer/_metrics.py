@@ -1,0 +1,176 @@
+"""Kafka's metrics of a consumer: of its fetches, its partitions and its group.
+
+(Kafka: FetchMetricsRegistry, ConsumerCoordinatorMetrics, KafkaConsumerMetrics.) The times of joins,
+syncs, commits and heartbeats are those of their requests. Left out are the times of whole
+rebalances and of callbacks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+from ...metrics._families import Family
+from ...metrics._group import MetricGroup
+from ...metrics._sensors import Labels, gauges
+from ...protocol import api_keys
+from .._topic_partition import TopicPartition
+from ..metrics._api_metrics import ApiMetrics
+from ..metrics._statistics import PARTITION, TOPIC, WHOLE
+from ..network._kafka_client import KafkaClient
+from .fetch._counters import FetchCounters, TopicCounters
+from .state._partition_state import PartitionState
+from .state._subscription_state import SubscriptionState
+
+_FETCHES = "consumer-fetch-manager-metrics"
+_GROUP = "consumer-coordinator-metrics"
+
+
+class ConsumerMetrics:
+    """The collector of one consumer.
+
+    Args:
+        client: below it.
+        subscriptions: what it reads.
+        counters: of what it has fetched.
+        is_read_committed: its lag counts to the first open transaction.
+        asked_at: when its user asked for records last; None outside groups.
+    """
+
+    def __init__(
+        self,
+        client: KafkaClient,
+        subscriptions: SubscriptionState,
+        counters: FetchCounters,
+        *,
+        is_read_committed: bool,
+        asked_at: Callable[[], float] | None,
+    ) -> None:
+        group = client.metrics.group(_FETCHES)
+        self._subscriptions = subscriptions
+        self._counters = counters
+        self._asked_at = asked_at
+        self._consumed = _Consumed(client.metrics.group(_FETCHES, *TOPIC))
+        self._fetches = _Fetches(group, client)
+        self._positions = _Positions(
+            group, client.metrics.group(_FETCHES, *PARTITION), is_read_committed=is_read_committed
+        )
+        of_group = client.metrics.group(_GROUP)
+        self._member = _member_metrics(of_group, client) if asked_at is not None else ()
+        self._assigned = of_group.gauge("assigned-partitions", "Partitions that are assigned.")
+        self._last_poll = client.metrics.group("consumer-metrics").gauge(
+            "last-poll-seconds-ago", "Seconds since the user asked for records; -1 before that."
+        )
+
+    def collect(self, now: float) -> Iterator[Family]:
+        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        topics = self._counters.topics
+        whole = TopicCounters()
+        for each in topics.values():
+            whole.records += each.records
+            whole.bytes_ += each.bytes_
+        # As in Kafka, the names of both are the same.
+        by_topic: dict[Labels, TopicCounters] = {(name,): each for name, each in topics.items()}
+        yield from self._consumed.families({WHOLE: whole, **by_topic}, now)
+        yield from self._fetches.families(whole, now)
+        yield from self._positions.families(self._subscriptions.partitions)
+        for api in self._member:
+            yield from api.families(now)
+        yield gauges(self._assigned, {(): len(self._subscriptions.partitions)})
+        if self._asked_at is not None:
+            ago = now - self._asked_at()
+            yield gauges(self._last_poll, {(): ago if math.isfinite(ago) else -1})
+
+
+def _member_metrics(group: MetricGroup, client: KafkaClient) -> tuple[ApiMetrics, ...]:
+    counters = client.metrics.counters
+    return (
+        ApiMetrics(group, counters, api_keys.JOIN_GROUP, "join", "Joins", "join-time"),
+        ApiMetrics(group, counters, api_keys.SYNC_GROUP, "sync", "Syncs", "sync-time"),
+        ApiMetrics(group, counters, api_keys.OFFSET_COMMIT, "commit", "Commits", "commit-latency"),
+        ApiMetrics(
+            group,
+            counters,
+            api_keys.HEARTBEAT,
+            "heartbeat",
+            "Heartbeats",
+            "heartbeat-response-time",
+            has_average=False,
+        ),
+    )
+
+
+class _Consumed:
+    """What is told of the whole consumer, and of each topic."""
+
+    def __init__(self, group: MetricGroup) -> None:
+        self._records = group.rated("records-consumed", "Records to be handed out")
+        self._bytes = group.rated("bytes-consumed", "Bytes of fetched batches")
+
+    def families(self, topics: Mapping[Labels, TopicCounters], now: float) -> Iterator[Family]:
+        yield from self._records.families({key: t.records for key, t in topics.items()}, now)
+        yield from self._bytes.families({key: t.bytes_ for key, t in topics.items()}, now)
+
+
+class _Fetches:
+    """Fetch requests and their answers."""
+
+    def __init__(self, group: MetricGroup, client: KafkaClient) -> None:
+        self._api = client.metrics.counters.api(api_keys.FETCH)
+        self._requests = ApiMetrics(
+            group, client.metrics.counters, api_keys.FETCH, "fetch", "Fetches", "fetch-latency"
+        )
+        self._size_avg = group.share("fetch-size-avg", "Average size of an answer, in bytes.")
+        self._size_max = group.largest("fetch-size-max", "Size of the largest answer, in bytes.")
+        self._records = group.share(
+            "records-per-request-avg", "Average number of records in an answer."
+        )
+        self._throttle_avg = group.share(
+            "fetch-throttle-time-avg", "Average time that a broker asked to wait, in ms."
+        )
+        self._throttle_max = group.largest(
+            "fetch-throttle-time-max", "Longest time that a broker asked to wait, in ms."
+        )
+
+    def families(self, whole: TopicCounters, now: float) -> Iterator[Family]:
+        api = self._api
+        yield from self._requests.families(now)
+        for share, part in (
+            (self._size_avg, api.response_bytes),
+            (self._records, whole.records),
+            (self._throttle_avg, api.throttle_ms),
+        ):
+            yield from share.families({(): (part, api.responses)}, now)
+        yield from self._size_max.families({(): api.largest_response}, now)
+        yield from self._throttle_max.families({(): api.longest_throttle_ms}, now)
+
+
+class _Positions:
+    """How far partitions are read."""
+
+    def __init__(
+        self, group: MetricGroup, of_partition: MetricGroup, *, is_read_committed: bool
+    ) -> None:
+        self._is_read_committed = is_read_committed
+        self._lag = of_partition.gauge("records-lag", "Offsets from the position to the end.")
+        self._lead = of_partition.gauge("records-lead", "Offsets from the beginning to there.")
+        self._lag_max = group.gauge("records-lag-max", "The largest lag of a partition.")
+        self._lead_min = group.gauge("records-lead-min", "The smallest lead of a partition.")
+
+    def families(self, partitions: Mapping[TopicPartition, PartitionState]) -> Iterator[Family]:
+        lags: dict[Labels, float] = {}
+        leads: dict[Labels, float] = {}
+        for name, state in partitions.items():
+            labels = name.topic, str(name.partition)
+            position = state.position
+            end = state.last_stable_offset if self._is_read_committed else state.high_watermark
+            if position is None:
+                continue
+            if end is not None:
+                lags[labels] = max(0, end - position.offset)
+            if state.log_start_offset is not None:
+                leads[labels] = max(0, position.offset - state.log_start_offset)
+        yield gauges(self._lag, lags)
+        yield gauges(self._lead, leads)
+        yield gauges(self._lag_max, {(): max(lags.values())} if lags else {})
+        yield gauges(self._lead_min, {(): min(leads.values())} if leads else {})

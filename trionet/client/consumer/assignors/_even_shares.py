@@ -1,0 +1,223 @@
+"""Dividing partitions evenly among members while each keeps what it can (KIP-54).
+
+Topics with the same subscribers form a pool; in most groups there is one. Even means: no member
+could be given a partition of another that has two or more partitions above it. What is left to
+choose serves stickiness: what is new moves before what a member had, and where members would only
+exchange partitions, they do not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from heapq import heapify, heappop, heappush, heapreplace
+from itertools import pairwise
+
+import attrs
+
+from ..._topic_partition import TopicPartition
+from ._assignor import MemberSubscription, PartitionsByTopic
+
+
+@attrs.frozen(eq=False)
+class Pool:
+    """The partitions that the same members subscribe to.
+
+    Attributes:
+        members: their ids, in the order of members.
+        partitions: by number, then by topic, so that no topic comes first as a whole.
+    """
+
+    members: tuple[str, ...]
+    partitions: tuple[TopicPartition, ...]
+
+
+def pools_of(
+    partitions_by_topic: PartitionsByTopic,
+    subscriptions: Mapping[str, MemberSubscription],
+    members: Iterable[str],
+) -> list[Pool]:
+    """The pools of a group, those with the fewest members first: they have the least choice.
+
+    Args:
+        partitions_by_topic: the topics that there are.
+        subscriptions: of the members.
+        members: their ids in their order.
+    """
+    subscribers: dict[str, list[str]] = {}
+    for member in members:
+        for topic in dict.fromkeys(subscriptions[member].topics):
+            subscribers.setdefault(topic, []).append(member)
+    pooled: dict[tuple[str, ...], list[TopicPartition]] = {}
+    for topic in sorted(partitions_by_topic.keys() & subscribers.keys()):
+        held = pooled.setdefault(tuple(subscribers[topic]), [])
+        held += (TopicPartition(topic, number) for number in partitions_by_topic[topic])
+    pools = [
+        Pool(who, tuple(sorted(held, key=lambda each: (each.partition, each.topic))))
+        for who, held in pooled.items()
+    ]
+    return sorted(pools, key=lambda pool: len(pool.members))
+
+
+class Shares:
+    """Who has what so far.
+
+    Args:
+        pools: what is divided.
+        members: the ids of all members in their order.
+
+    Attributes:
+        loads: how many partitions each member has.
+        free: what nobody has, by pool.
+    """
+
+    def __init__(self, pools: Sequence[Pool], members: Sequence[str]) -> None:
+        self.loads = dict.fromkeys(members, 0)
+        self.free = {pool: dict.fromkeys(pool.partitions) for pool in pools}
+        self._places = {member: place for place, member in enumerate(members)}
+        self._holders: dict[TopicPartition, str] = {}
+        self._pools = {each.topic: pool for pool in pools for each in pool.partitions}
+        # What a member gives up first is last in its dict.
+        self._held: dict[Pool, dict[str, dict[TopicPartition, None]]] = {
+            pool: {member: {} for member in pool.members} for pool in pools
+        }
+
+    def assignment(self) -> dict[str, list[TopicPartition]]:
+        """What each member has."""
+        found: dict[str, list[TopicPartition]] = {member: [] for member in self.loads}
+        for partition, member in self._holders.items():
+            found[member].append(partition)
+        return {member: sorted(held) for member, held in found.items()}
+
+    def give(self, partition: TopicPartition, member: str) -> None:
+        """Give a member what nobody has."""
+        pool = self._pools[partition.topic]
+        del self.free[pool][partition]
+        self._held[pool][member][partition] = None
+        self._holders[partition] = member
+        self.loads[member] += 1
+
+    def keep(
+        self, owners: Mapping[TopicPartition, str], targets: Mapping[str, int] | None = None
+    ) -> None:
+        """Give what is free to who had it.
+
+        Args:
+            owners: of partitions whose topics they subscribe to.
+            targets: how much a member may have; None for any number.
+        """
+        for free in self.free.values():
+            for partition in list(free):
+                owner = owners.get(partition)
+                if owner is not None and (targets is None or self.loads[owner] < targets[owner]):
+                    self.give(partition, owner)
+
+    def fill(self, targets: Mapping[str, int] | None = None) -> None:
+        """Give all that is free to those who have the least, or are the farthest below a target."""
+        for pool, free in self.free.items():
+            heap = [
+                (self.loads[each] - (targets[each] if targets else 0), self._places[each], each)
+                for each in pool.members
+            ]
+            heapify(heap)
+            for partition in list(free):
+                load, place, member = heap[0]
+                self.give(partition, member)
+                heapreplace(heap, (load + 1, place, member))
+
+    def settle(
+        self, owners: Mapping[TopicPartition, str], earlier: Mapping[TopicPartition, str]
+    ) -> None:
+        """Move partitions until the shares are even and no exchange is left.
+
+        Each step makes the loads more even, or leaves them and moves fewer partitions: this ends.
+
+        Args:
+            owners: who had a partition, and would keep it gladly.
+            earlier: who had it before, and would have it back gladly.
+        """
+        is_moving = True
+        while is_moving:
+            while any(self._even_out(pool, earlier) for pool in self.free):
+                pass
+            is_moving = self._undo_exchanges(owners)
+
+    def _even_out(self, pool: Pool, earlier: Mapping[TopicPartition, str]) -> bool:
+        """Move partitions of a pool from the fullest to the emptiest; whether any moved."""
+        loads, held = self.loads, self._held[pool]
+        losses = self._losses(pool, earlier)
+        fullest = [(-loads[each], self._places[each], each) for each in pool.members]
+        emptiest = [(loads[each], self._places[each], each) for each in pool.members]
+        heapify(fullest)
+        heapify(emptiest)
+        has_moved = False
+        while True:
+            while fullest and (-fullest[0][0] != loads[fullest[0][2]] or not held[fullest[0][2]]):
+                heappop(fullest)  # it has changed since, or has nothing of this pool
+            while emptiest[0][0] != loads[emptiest[0][2]]:
+                heappop(emptiest)
+            if not fullest or -fullest[0][0] - emptiest[0][0] <= 1:
+                return has_moved
+            giver, taker = fullest[0][2], emptiest[0][2]
+            self._move(self._least_kept(pool, giver, losses.get((giver, taker))), taker)
+            has_moved = True
+            for member in (giver, taker):
+                heappush(fullest, (-loads[member], self._places[member], member))
+                heappush(emptiest, (loads[member], self._places[member], member))
+
+    def _losses(
+        self, pool: Pool, earlier: Mapping[TopicPartition, str]
+    ) -> dict[tuple[str, str], list[TopicPartition]]:
+        """What members have that others had before, by both."""
+        found: dict[tuple[str, str], list[TopicPartition]] = {}
+        for partition, member in earlier.items():
+            if self._pools.get(partition.topic) is pool and member in self._held[pool]:
+                found.setdefault((self._holders[partition], member), []).append(partition)
+        return found
+
+    def _least_kept(
+        self, pool: Pool, giver: str, lost: list[TopicPartition] | None
+    ) -> TopicPartition:
+        """What a member gives: what the taker had before, or else what it got last."""
+        while lost:
+            partition = lost.pop()
+            if self._holders[partition] == giver:
+                return partition
+        return next(reversed(self._held[pool][giver]))
+
+    def _move(self, partition: TopicPartition, taker: str) -> None:
+        held = self._held[self._pools[partition.topic]]
+        giver = self._holders[partition]
+        del held[giver][partition]
+        held[taker][partition] = None
+        self._holders[partition] = taker
+        self.loads[giver] -= 1
+        self.loads[taker] += 1
+
+    def _undo_exchanges(self, owners: Mapping[TopicPartition, str]) -> bool:
+        """Give back what went round in circles; whether there was anything of it."""
+        moved: dict[tuple[str, str], list[TopicPartition]] = {}
+        givers: dict[str, dict[str, None]] = {}
+        for partition, taker in self._holders.items():
+            giver = owners.get(partition, taker)
+            if giver != taker:
+                moved.setdefault((giver, taker), []).append(partition)
+                givers.setdefault(taker, {})[giver] = None
+        has_undone = False
+        while circle := _circle(givers):
+            has_undone = True
+            for giver, taker in pairwise(circle):
+                self._move(moved[giver, taker].pop(), giver)
+                if not moved[giver, taker]:
+                    del givers[taker][giver]
+        return has_undone
+
+
+def _circle(givers: Mapping[str, Iterable[str]]) -> list[str]:
+    """Members that give to one another in this order, the last of them the first; or nothing."""
+    try:
+        TopologicalSorter(givers).prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1]
+        return circle
+    return []

@@ -1,0 +1,148 @@
+"""Neighbouring partitions of each topic to each member (Kafka: RangeAssignor).
+
+Topics with as many partitions and the same members are divided alike, so that one member has the
+same partitions of each: what a join of topics needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..._topic_partition import TopicPartition
+from ._assignor import (
+    MemberSubscription,
+    PartitionsByTopic,
+    RebalanceProtocol,
+    member_racks,
+    ordered_members,
+    racks_matter,
+)
+
+
+class RangeAssignor:
+    """See the module. Near partitions are preferred where that costs no balance (KIP-881)."""
+
+    name: Final = "range"
+    protocols: Final = (RebalanceProtocol.EAGER,)
+
+    def user_data(
+        self,
+        topics: Sequence[str],  # noqa: ARG002 - the leader needs to know no more
+        assigned: Sequence[TopicPartition] | None,  # noqa: ARG002
+        generation: int,  # noqa: ARG002
+    ) -> bytes | None:
+        """Nothing."""
+        return None
+
+    def assign(
+        self,
+        partitions_by_topic: PartitionsByTopic,
+        subscriptions_by_member_id: Mapping[str, MemberSubscription],
+    ) -> dict[str, list[TopicPartition]]:
+        """See :meth:`.Assignor.assign`."""
+        racks = member_racks(subscriptions_by_member_id)
+        topics = _divisions(partitions_by_topic, subscriptions_by_member_id, racks)
+        if any(topic.racks_matter for topic in topics):
+            for alike in _divided_alike(topics):
+                if len(alike) > 1:
+                    _assign_alike(alike)
+                elif alike[0].racks_matter:
+                    alike[0].assign_ranges(near_only=True)
+        assignment: dict[str, list[TopicPartition]] = {
+            each: [] for each in subscriptions_by_member_id
+        }
+        for topic in topics:
+            topic.assign_ranges()
+            for member, partitions in topic.assigned.items():
+                assignment[member] += (TopicPartition(topic.name, n) for n in sorted(partitions))
+        return assignment
+
+
+class _Division:
+    """One topic and those who share it.
+
+    Args:
+        name: of the topic.
+        racks_by_partition: of the replicas.
+        members: those who subscribe to it, in their order.
+        member_racks: of those who stand somewhere.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        racks_by_partition: Mapping[int, frozenset[str]],
+        members: tuple[str, ...],
+        member_racks: Mapping[str, str],
+    ) -> None:
+        self.name = name
+        self.members = members
+        self.partitions = tuple(sorted(racks_by_partition))
+        self.assigned: dict[str, list[int]] = {member: [] for member in members}
+        self._racks_by_partition = racks_by_partition
+        self._member_racks = member_racks
+        self._free = dict.fromkeys(self.partitions)
+        self._share, self._larger_shares = divmod(len(self.partitions), len(members))
+        racks = {member_racks[each] for each in members if each in member_racks}
+        self.racks_matter = racks_matter(racks, racks_by_partition.values())
+
+    def is_near(self, member: str, partition: int) -> bool:
+        """Whether a replica stands where the member does; who does not say stands everywhere."""
+        rack = self._member_racks.get(member)
+        return rack is None or rack in self._racks_by_partition[partition]
+
+    def room(self, member: str) -> int:
+        """How many partitions a member may have beside those it has."""
+        share = self._share + (self._larger_shares > 0)
+        return max(0, share - len(self.assigned[member]))
+
+    def give(self, member: str, partitions: Sequence[int]) -> None:
+        """Assign partitions that nobody has, no more than there is room for."""
+        held = self.assigned[member]
+        held += partitions
+        if len(held) > self._share:
+            self._larger_shares -= 1
+        for partition in partitions:
+            del self._free[partition]
+
+    def assign_ranges(self, *, near_only: bool = False) -> None:
+        """Give each member in turn the first of the free partitions, up to its share."""
+        for member in self.members:
+            candidates = [n for n in self._free if not near_only or self.is_near(member, n)]
+            self.give(member, candidates[: self.room(member)])
+
+
+def _divisions(
+    partitions_by_topic: PartitionsByTopic,
+    subscriptions: Mapping[str, MemberSubscription],
+    racks: Mapping[str, str],
+) -> list[_Division]:
+    members_by_topic: dict[str, list[str]] = {}
+    for member in ordered_members(subscriptions):
+        for topic in dict.fromkeys(subscriptions[member].topics):
+            members_by_topic.setdefault(topic, []).append(member)
+    return [
+        _Division(topic, partitions_by_topic[topic], tuple(members_by_topic[topic]), racks)
+        for topic in sorted(partitions_by_topic)
+        if topic in members_by_topic
+    ]
+
+
+def _divided_alike(topics: Sequence[_Division]) -> list[list[_Division]]:
+    """The topics by those who share them and by their partitions."""
+    found: dict[tuple[tuple[str, ...], tuple[int, ...]], list[_Division]] = {}
+    for topic in topics:
+        found.setdefault((topic.members, topic.partitions), []).append(topic)
+    return list(found.values())
+
+
+def _assign_alike(topics: Sequence[_Division]) -> None:
+    """Give each partition of all topics to one who is near to all of them, if there is one."""
+    first = topics[0]
+    for partition in first.partitions:
+        for member in first.members:
+            if first.room(member) and all(each.is_near(member, partition) for each in topics):
+                for topic in topics:
+                    topic.give(member, (partition,))
+                break

@@ -1,0 +1,68 @@
+"""What the sticky assignors of members tell the leader's, as Kafka's write it.
+
+The previous assignment by topic and its generation, or the generation alone. What cannot be read is
+as good as nothing: a member that tells no sense must not keep a group from its work.
+"""
+
+from __future__ import annotations
+
+import struct
+from struct import Struct
+from typing import Final
+
+from ..._topic_partition import TopicPartition
+from ._assignor import NO_GENERATION
+from ._consumer_protocol import by_topic
+from ._ownership import Claim
+
+_SHORT: Final = Struct(">h")
+_INT: Final = Struct(">i")
+
+
+def encode_assigned(claim: Claim) -> bytes:
+    """A member's previous assignment (Kafka: STICKY_ASSIGNOR_USER_DATA_V1)."""
+    topics = by_topic(claim.partitions)
+    pieces = [_INT.pack(len(topics))]
+    for topic, partitions in topics.items():
+        name = topic.encode()
+        pieces += (_SHORT.pack(len(name)), name, _INT.pack(len(partitions)))
+        pieces += map(_INT.pack, partitions)
+    pieces.append(_INT.pack(claim.generation))
+    return b"".join(pieces)
+
+
+def decode_assigned(raw: bytes | None) -> Claim:
+    """A member's previous assignment; the first version had no generation."""
+    try:
+        return _decode_assigned(raw or b"")
+    except (struct.error, UnicodeDecodeError):
+        return Claim((), NO_GENERATION)
+
+
+def _decode_assigned(raw: bytes) -> Claim:
+    (topics,) = _INT.unpack_from(raw)
+    at = _INT.size
+    found: list[TopicPartition] = []
+    for _ in range(topics):
+        (name_bytes,) = _SHORT.unpack_from(raw, at)
+        at += _SHORT.size
+        topic = raw[at : at + name_bytes].decode()
+        (partitions,) = _INT.unpack_from(raw, at + max(name_bytes, 0))
+        if name_bytes < 0 or partitions < 0:
+            raise struct.error("a length below zero")
+        at += name_bytes + _INT.size
+        numbers = Struct(f">{partitions}i").unpack_from(raw, at)
+        at += _INT.size * len(numbers)
+        found += (TopicPartition(topic, number) for number in numbers)
+    generation = _INT.unpack_from(raw, at)[0] if len(raw) - at >= _INT.size else NO_GENERATION
+    return Claim(found, generation)
+
+
+def encode_generation(generation: int) -> bytes:
+    """A generation alone (Kafka: COOPERATIVE_STICKY_ASSIGNOR_USER_DATA_V0)."""
+    return _INT.pack(generation)
+
+
+def decode_generation(raw: bytes | None) -> int:
+    """A generation alone; -1 if there is none."""
+    return _INT.unpack_from(raw)[0] if raw is not None and len(raw) >= _INT.size else NO_GENERATION

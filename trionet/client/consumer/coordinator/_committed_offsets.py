@@ -1,0 +1,236 @@
+"""Keeps a group's offsets at its coordinator, and reads them (OffsetCommit, OffsetFetch)."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Final, TypeVar
+
+import trio
+
+from ....errors import (
+    CommitFailedError,
+    DisconnectedError,
+    FencedInstanceIdError,
+    RebalanceInProgressError,
+    RequestTimedOutError,
+    TrionetError,
+)
+from ....protocol import error_codes
+from ....protocol.messages.offset_commit import OffsetCommitRequest
+from ....protocol.messages.offset_fetch import OffsetFetchRequest
+from ..._api_errors import api_error, is_retriable
+from ..._offset_and_metadata import OffsetAndMetadata
+from ..._topic_partition import TopicPartition
+from ..records._hooks import ConsumerHooks
+from ._classic_member import ClassicMember, Generation, MemberState
+from ._coordinator_finder import CoordinatorFinder
+from ._group_settings import GroupSettings
+from ._offset_requests import NAMES_VERSION_MAX, commit_request, fetch_request, fetched, refusal
+
+LOGGER: Final = logging.getLogger(__name__)
+
+_ELSEWHERE: Final = frozenset(
+    {
+        error_codes.COORDINATOR_NOT_AVAILABLE,
+        error_codes.NOT_COORDINATOR,
+        error_codes.REQUEST_TIMED_OUT,
+    }
+)
+
+T = TypeVar("T")
+
+
+def _never(_: TopicPartition) -> bool:
+    return False
+
+
+class CommittedOffsets:
+    """See the module.
+
+    Args:
+        finder: knows the coordinator.
+        member: commits are made in its generation.
+        settings: of the group.
+        chance: what blurs waits.
+        hooks: see what was committed.
+    """
+
+    def __init__(
+        self,
+        finder: CoordinatorFinder,
+        member: ClassicMember,
+        settings: GroupSettings,
+        chance: random.Random,
+        hooks: ConsumerHooks,
+    ) -> None:
+        self._hooks = hooks
+        self._finder = finder
+        self._member = member
+        self._settings = settings
+        self._chance = chance
+
+    async def commit(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        generation: Generation,
+        *,
+        is_gone: Callable[[TopicPartition], bool] = _never,
+    ) -> None:
+        """Commit, and try again after what passes; to be called once at a time.
+
+        Args:
+            offsets: by partition.
+            generation: see :meth:`generation`; in a later one partitions may have been another's
+                meanwhile, and nothing is committed.
+            is_gone: whether a partition is there no more, and its offset of no use to anybody.
+
+        Raises:
+            CommitFailedError: this consumer is not in the group's generation any more.
+            RebalanceInProgressError: the group is rebalancing.
+            FencedInstanceIdError: another one has this consumer's instance id.
+            ApiError: a partition, or the whole, was refused.
+            DisconnectedError: no coordinator answered within ``default.api.timeout.ms``.
+
+        Cancellation: the offsets may have been committed.
+        """
+
+        async def attempt() -> None:
+            there = {each: offset for each, offset in offsets.items() if not is_gone(each)}
+            await self._commit_once(there, generation)
+
+        await self._until_settled(attempt)
+
+    async def _commit_once(
+        self, offsets: Mapping[TopicPartition, OffsetAndMetadata], generation: Generation
+    ) -> None:
+        if generation.member_id and self.generation(as_member=True) != generation:
+            raise self._commit_failed()
+        if not offsets:
+            await trio.lowlevel.checkpoint()
+            return
+        answer = await self._finder.ask(
+            OffsetCommitRequest,
+            lambda _: commit_request(self._settings, generation, offsets),
+            version_max=NAMES_VERSION_MAX,
+        )
+        refused = refusal(answer)
+        if refused is None:
+            self._hooks.committed(offsets)
+            return
+        raise self._why_refused(*refused, generation)
+
+    def generation(self, *, as_member: bool) -> Generation:
+        """The generation to commit in.
+
+        Args:
+            as_member: the partitions were given by the group, and its generation has to be right.
+
+        Raises:
+            RebalanceInProgressError, CommitFailedError: there is none.
+        """
+        if not as_member:
+            return Generation()
+        match self._member.state:
+            case MemberState.STABLE:
+                return self._member.generation
+            case MemberState.UNJOINED:
+                raise self._commit_failed()
+            case _:
+                raise self._in_rebalance()
+
+    def _why_refused(self, code: int, about: str, asked_as: Generation) -> TrionetError:
+        member = self._member
+        if code in _ELSEWHERE:
+            self._finder.forget(self._finder.node, error_codes.name_of(code))
+        elif code == error_codes.REBALANCE_IN_PROGRESS:
+            member.request_rejoin("the group is rebalancing")
+            return self._in_rebalance()
+        elif code in {
+            error_codes.UNKNOWN_MEMBER_ID,
+            error_codes.ILLEGAL_GENERATION,
+            error_codes.FENCED_INSTANCE_ID,
+        }:
+            if member.generation != asked_as:
+                # Refused as a former self: the present one may do better.
+                is_joining = member.state is MemberState.PREPARING_REBALANCE
+                return self._in_rebalance() if is_joining else self._commit_failed()
+            if code == error_codes.FENCED_INSTANCE_ID:
+                return FencedInstanceIdError(
+                    self._settings.group_id, self._settings.instance_id or ""
+                )
+            if asked_as.member_id:
+                member.dismissed(code)
+            return self._commit_failed()
+        return api_error(code, f"group {self._settings.group_id}: committing an offset of {about}")
+
+    def _commit_failed(self) -> CommitFailedError:
+        return CommitFailedError(
+            f"group {self._settings.group_id}: nothing was committed, because this consumer is not"
+            " a member at present, and its partitions may be another's. Either it was away for"
+            " longer than session.timeout.ms, or longer than max.poll.interval.ms passed between"
+            " two requests for a record: raise that, or do less for each record"
+        )
+
+    def _in_rebalance(self) -> RebalanceInProgressError:
+        return RebalanceInProgressError(
+            f"group {self._settings.group_id}: nothing was committed, because the group is dividing"
+            " its partitions anew. Ask for the next record, and then commit again"
+        )
+
+    async def fetch(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """What the group has committed last.
+
+        Returns:
+            None for a partition of which nothing is committed.
+
+        Raises:
+            ApiError: a partition, or the whole, was refused.
+            DisconnectedError: no coordinator answered within ``default.api.timeout.ms``.
+        """
+        wanted = sorted(partitions)
+        return await self._until_settled(lambda: self.fetch_once(wanted))
+
+    async def fetch_once(
+        self, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """The same without trying again after what passes."""
+        partitions = sorted(partitions)
+        answer = await self._finder.ask(
+            OffsetFetchRequest,
+            lambda version: fetch_request(self._settings, partitions, version),
+            version_max=NAMES_VERSION_MAX,
+        )
+        group = answer.groups[0] if answer.groups else answer
+        if group.error_code in _ELSEWHERE:
+            self._finder.forget(self._finder.node, error_codes.name_of(group.error_code))
+        offsets, errors = fetched(answer)
+        for error in errors.values():
+            raise error
+        return {each: offsets.get(each) for each in partitions}
+
+    async def _until_settled(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Ask until there is an answer that stays, or ``default.api.timeout.ms`` is over."""
+        failures = 0
+        last: TrionetError | None = None
+        with trio.move_on_after(self._settings.api_seconds_max):
+            while True:
+                try:
+                    return await ask()
+                except TrionetError as error:
+                    if not isinstance(error, DisconnectedError) and not is_retriable(error):
+                        raise
+                    last = error
+                failures += 1
+                await trio.sleep(self._settings.retry.seconds(failures, self._chance))
+        if last is not None:
+            raise last
+        problem = self._finder.connection_problem()
+        raise RequestTimedOutError(
+            f"group {self._settings.group_id}: no coordinator responded within"
+            f" default.api.timeout.ms = {self._settings.api_seconds_max * 1000:.0f}"
+            + (f": {problem}" if problem else "")
+        )

@@ -1,0 +1,140 @@
+"""OffsetCommit and OffsetFetch: what is asked, and what the answers say. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from ....errors import TrionetError
+from ....protocol import error_codes
+from ....protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from ....protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from ..._api_errors import api_error
+from ..._offset_and_metadata import OffsetAndMetadata
+from ..._topic_partition import TopicPartition
+from ..assignors._consumer_protocol import by_topic
+from ._classic_member import Generation
+from ._group_settings import GroupSettings
+
+NAMES_VERSION_MAX: Final = 9
+"""Of both APIs: the newest version that knows topics by their names. Offsets are committed for a
+name, so that they can be for topics whose ids this client was never told."""
+
+_GROUPS_VERSION: Final = 8  # of OffsetFetch: from here on for several groups
+_STABLE_VERSION: Final = 7  # of OffsetFetch: KIP-447
+_NO_OFFSET: Final = -1
+
+_ABOUT_GROUP: Final = frozenset(
+    {
+        error_codes.GROUP_AUTHORIZATION_FAILED,
+        error_codes.COORDINATOR_LOAD_IN_PROGRESS,
+        error_codes.COORDINATOR_NOT_AVAILABLE,
+        error_codes.NOT_COORDINATOR,
+        error_codes.UNKNOWN_MEMBER_ID,
+        error_codes.ILLEGAL_GENERATION,
+        error_codes.FENCED_INSTANCE_ID,
+        error_codes.REBALANCE_IN_PROGRESS,
+    }
+)
+"""What a coordinator says of the group, though it says it of each partition."""
+
+
+def commit_request(
+    settings: GroupSettings,
+    generation: Generation,
+    offsets: Mapping[TopicPartition, OffsetAndMetadata],
+) -> OffsetCommitRequest:
+    """Asks for offsets to be kept."""
+    return OffsetCommitRequest(
+        group_id=settings.group_id,
+        generation_id_or_member_epoch=generation.id,
+        member_id=generation.member_id,
+        group_instance_id=settings.instance_id if generation.member_id else None,
+        topics=[
+            OffsetCommitRequestTopic(
+                name=topic,
+                partitions=[
+                    _partition(each, offsets[TopicPartition(topic, each)]) for each in partitions
+                ],
+            )
+            for topic, partitions in by_topic(offsets).items()
+        ],
+    )
+
+
+def _partition(number: int, offset: OffsetAndMetadata) -> OffsetCommitRequestPartition:
+    return OffsetCommitRequestPartition(
+        partition_index=number,
+        committed_offset=offset.offset,
+        committed_leader_epoch=-1 if offset.leader_epoch is None else offset.leader_epoch,
+        committed_metadata=offset.metadata,
+    )
+
+
+def refusal(answer: OffsetCommitResponse) -> tuple[int, str] | None:
+    """The first error of an answer to a commit, and what it is about; None if there is none.
+
+    One about the group comes before one about a partition.
+    """
+    found = [
+        (each.error_code, str(TopicPartition(topic.name, each.partition_index)))
+        for topic in answer.topics
+        for each in topic.partitions
+        if each.error_code
+    ]
+    return min(found, key=lambda error: error[0] not in _ABOUT_GROUP, default=None)
+
+
+def fetch_request(
+    settings: GroupSettings, partitions: Iterable[TopicPartition], version: int
+) -> OffsetFetchRequest:
+    """Asks for committed offsets, and to wait for open transactions that change them (KIP-447)."""
+    wanted = by_topic(partitions).items()
+    if version >= _GROUPS_VERSION:
+        topics = [OffsetFetchRequestTopics(name=t, partition_indexes=p) for t, p in wanted]
+        group = OffsetFetchRequestGroup(group_id=settings.group_id, topics=topics)
+        return OffsetFetchRequest(groups=[group], require_stable=True)
+    return OffsetFetchRequest(
+        group_id=settings.group_id,
+        topics=[OffsetFetchRequestTopic(name=t, partition_indexes=p) for t, p in wanted],
+        require_stable=version >= _STABLE_VERSION,
+    )
+
+
+def fetched(
+    answer: OffsetFetchResponse,
+) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], dict[TopicPartition, TrionetError]]:
+    """Committed offsets, None where there is none, and the errors of single partitions.
+
+    Raises:
+        ApiError: the whole was refused.
+    """
+    group = answer.groups[0] if answer.groups else answer
+    if group.error_code:
+        raise api_error(group.error_code, "committed offsets")
+    offsets: dict[TopicPartition, OffsetAndMetadata | None] = {}
+    errors: dict[TopicPartition, TrionetError] = {}
+    for topic in group.topics:
+        for each in topic.partitions:
+            partition = TopicPartition(topic.name, each.partition_index)
+            if each.error_code:
+                errors[partition] = api_error(each.error_code, f"committed offset of {partition}")
+            elif each.committed_offset <= _NO_OFFSET:
+                offsets[partition] = None
+            else:
+                epoch = each.committed_leader_epoch
+                offsets[partition] = OffsetAndMetadata(
+                    each.committed_offset, each.metadata or "", epoch if epoch >= 0 else None
+                )
+    return offsets, errors

@@ -1,0 +1,1 @@
+"""Fetcher: fetch requests, sessions, and completed fetches."""

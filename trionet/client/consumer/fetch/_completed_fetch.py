@@ -1,0 +1,254 @@
+"""What was fetched of one partition in one answer, until it is handed out (Kafka: CompletedFetch).
+
+Pure. When it comes, nothing but the headers of its batches is looked at; records are decoded when
+they are asked for, and no more than about as many at a time.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import Final
+
+from ...._util._raising import raise_from
+from ....errors import CorruptRecordError, WireFormatError
+from ....protocol.messages.fetch import AbortedTransaction
+from ....protocol.records._batch import MAGIC, BatchHeader, check_crc, iter_batches
+from ....protocol.records._types import Columns
+from ..._topic_partition import TopicPartition
+from .._settings import FetchSettings
+from ..records._chunk import Chunk
+from ..records._columns import joined, sliced
+from ..state._partition_state import OFFSET_MAX, FetchPosition, PartitionState
+from ._decompressed_batch import OpenedBatch
+from ._decompression import Inflation, opened_at_once
+from ._transaction_filter import TransactionFilter
+
+#: Batches of more records are decoded in parts, so that the loop is not held.
+DECODED_RECORDS_MAX: Final = 2000
+
+
+class CompletedFetch:
+    """See the module.
+
+    Args:
+        name: of the partition.
+        state: of the partition.
+        position: where it was fetched from.
+        records: batches; the last one may be cut short.
+        aborted: the transactions among them that were aborted, if only what is committed is read.
+        settings: of fetches.
+
+    Raises:
+        CorruptRecordError: a header is malformed, or not even the first batch is whole.
+
+    Attributes:
+        name: of the partition.
+        state: of the partition.
+        chunk: the records that are decoded, until all were handed out.
+        inflation: has to be run before anything more can be decoded; None if nothing has.
+        position: behind what was decoded.
+        end: behind the last whole batch.
+        size: of the batches that are not decoded yet, in bytes.
+    """
+
+    __slots__ = (
+        "_batches",
+        "_filter",
+        "_jumps",
+        "_next",
+        "_opened",
+        "_records",
+        "_settings",
+        "chunk",
+        "end",
+        "inflation",
+        "name",
+        "position",
+        "size",
+        "state",
+    )
+
+    def __init__(
+        self,
+        name: TopicPartition,
+        state: PartitionState,
+        position: FetchPosition,
+        records: memoryview,
+        aborted: Iterable[AbortedTransaction],
+        settings: FetchSettings,
+    ) -> None:
+        self.name = name
+        self.state = state
+        self.chunk: Chunk | None = None
+        self.position = self.end = position
+        self._settings = settings
+        self._jumps = state.jumps
+        self._records = records
+        self._filter = TransactionFilter(aborted, is_read_committed=settings.is_read_committed)
+        self._next = 0
+        self._opened: OpenedBatch | None = None
+        self.inflation: Inflation | None = None
+        self._batches: list[tuple[int, BatchHeader]] = []
+        try:
+            for each in iter_batches(records):
+                self._batches.append(each)
+        except WireFormatError as error:
+            if not self._batches:  # else the next fetch begins with it
+                raise_from(self._corrupt(str(error)), error)
+        if not self._batches:
+            raise self._corrupt("not even one batch is whole")
+        start, header = self._batches[-1]
+        self.size = start + header.size
+        if header.last_offset <= OFFSET_MAX:
+            self.end = _farther(position, header)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it is still what comes next of its partition, which nothing has moved since."""
+        return self._jumps == self.state.jumps
+
+    def next_chunk(self, records_wanted: int) -> Chunk | None:
+        """Decode records; None if there are no more of them, or :attr:`inflation` comes first.
+
+        Args:
+            records_wanted: small batches are put together until there are so many.
+
+        Raises:
+            CorruptRecordError: the next batch cannot be read; the next call raises it again.
+        """
+        start = self.position
+        found: _Together | None = None
+        try:
+            while found is None or found.count < records_wanted:
+                part = self._next_part(found)
+                if part is None:
+                    break
+                found = part
+        except CorruptRecordError:
+            if found is None:
+                raise
+        if found is None:
+            return None
+        self.chunk = Chunk(
+            self.name, found.columns, found.timestamp_type, found.epoch, start, self.position
+        )
+        return self.chunk
+
+    def _next_part(self, found: _Together | None) -> _Together | None:
+        """The next records that are for users, put to those before; None if there are none."""
+        while self._opened is not None or self._next < len(self._batches):
+            opened = self._opened
+            if opened is None:
+                start, header = self._batches[self._next]
+                if found is not None and not found.fits(header):
+                    return None
+                if self.inflation is None and not self._is_for_users(start, header):
+                    self._passed(header)
+                    continue
+                opened = self._open(start, header)
+                if opened is None:
+                    return None
+            elif found is not None and not found.fits(opened.header):
+                return None
+            columns = self._decode(opened)
+            if columns is None:
+                continue
+            if found is None:
+                return _Together(opened.header, columns)
+            found.add(columns)
+            return found
+        return None
+
+    # Batches.
+
+    def _is_for_users(self, start: int, header: BatchHeader) -> bool:
+        """Whether a batch holds records that users see (KIP-98)."""
+        if header.magic != MAGIC:
+            raise self._corrupt(f"format {header.magic}, before Kafka 0.11, is not supported")
+        if header.count < 0 or header.last_offset > OFFSET_MAX:
+            raise self._corrupt(f"{header.count} records, up to offset {header.last_offset}")
+        if self._settings.checks_crcs and not check_crc(self._records, start, header):
+            raise self._corrupt("its checksum is wrong")
+        try:
+            return self._filter.lets_pass(self._records, start, header)
+        except WireFormatError as error:
+            raise_from(self._corrupt(str(error)), error)
+
+    def _open(self, start: int, header: BatchHeader) -> OpenedBatch | None:
+        """A batch that can be decoded; None if it has to be inflated before."""
+        inflation = self.inflation
+        if inflation is None:
+            try:
+                self._opened = opened_at_once(self._records, start, header)
+            except WireFormatError as error:
+                raise_from(self._corrupt(str(error)), error)
+            if self._opened is None:
+                self.inflation = Inflation(self._records, start)
+        elif inflation.opened is not None or inflation.error is not None:
+            self.inflation = None
+            self._opened = inflation.opened
+            if inflation.error is not None:
+                raise_from(self._corrupt(str(inflation.error)), inflation.error)
+        return self._opened
+
+    def _decode(self, opened: OpenedBatch) -> Columns | None:
+        """The next records of a batch, without those before the position."""
+        try:
+            columns = opened.read(DECODED_RECORDS_MAX)
+        except WireFormatError as error:
+            raise_from(self._corrupt(str(error)), error)
+        header, first = opened.header, self.position.offset
+        if opened.is_done:
+            self._opened = None
+            self._passed(header)
+        elif columns.offsets[-1] >= first:
+            self.position = FetchPosition(columns.offsets[-1] + 1, header.leader_epoch)
+        if columns.offsets[0] >= first:
+            return columns
+        skipped = bisect_left(columns.offsets, first)
+        if skipped == len(columns.offsets):
+            return None
+        return sliced(columns, skipped, len(columns.offsets))
+
+    def _passed(self, header: BatchHeader) -> None:
+        """A batch is done; what compaction took from its end is done with it."""
+        self._next += 1
+        self.size -= header.size
+        self.position = _farther(self.position, header)
+
+    def _corrupt(self, why: str) -> CorruptRecordError:
+        return CorruptRecordError(
+            f"{self.name} at offset {self.position.offset} cannot be read: {why}; "
+            "seek() past it to go on",
+            self.name.topic,
+            self.name.partition,
+            self.position.offset,
+        )
+
+
+class _Together:
+    """Columns of small batches that are put together."""
+
+    def __init__(self, header: BatchHeader, columns: Columns) -> None:
+        self.timestamp_type = header.timestamp_type
+        self.epoch = header.leader_epoch
+        self.count = len(columns.offsets)
+        self.columns = columns
+
+    def fits(self, header: BatchHeader) -> bool:
+        """Whether a batch may be put to those before."""
+        return header.leader_epoch == self.epoch and header.timestamp_type == self.timestamp_type
+
+    def add(self, more: Columns) -> None:
+        self.columns = joined(self.columns, more)
+        self.count += len(more.offsets)
+
+
+def _farther(position: FetchPosition, header: BatchHeader) -> FetchPosition:
+    """Behind a batch, unless the position is farther already."""
+    if header.last_offset < position.offset:
+        return position
+    return FetchPosition(header.last_offset + 1, header.leader_epoch)

@@ -1,0 +1,99 @@
+"""What was fetched and not handed out yet, oldest first (Kafka: FetchBuffer, FetchCollector)."""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from collections import deque
+
+from ..._topic_partition import TopicPartition
+from ..records._chunk import Chunk
+from ..records._hooks import ConsumerHooks
+from ..state._partition_state import FetchPosition
+from ._completed_fetch import CompletedFetch
+from ._counters import FetchCounters
+from ._decompression import Inflation
+
+
+class FetchBuffer:
+    """See the module. Pure.
+
+    What nobody wants any more, since the partition was given up or its position moved, is dropped
+    when it is come across; what is paused is passed over.
+
+    Args:
+        hooks: see what is decoded.
+
+    Attributes:
+        counters: what came, and what was decoded of it.
+        inflation: what has to be run before the next records are there; None if nothing has.
+    """
+
+    def __init__(self, hooks: ConsumerHooks) -> None:
+        self._hooks = hooks
+        self.counters = FetchCounters()
+        self.inflation: Inflation | None = None
+        self._fetches: deque[CompletedFetch] = deque()
+
+    def add(self, fetch: CompletedFetch) -> None:
+        self._fetches.append(fetch)
+        self.counters.fetched(fetch)
+
+    def next_chunk(self, records_wanted: int) -> Chunk | None:
+        """Records to be handed out next; None if there are none, or :attr:`inflation` comes first.
+
+        Args:
+            records_wanted: so many, if that many are there.
+
+        Raises:
+            CorruptRecordError: what comes next cannot be read; nothing else is handed out until the
+                user has moved past it.
+        """
+        self.inflation = None
+        index = 0
+        while index < len(self._fetches):
+            fetch = self._fetches[index]
+            if not fetch.is_current:
+                del self._fetches[index]
+            elif not fetch.state.is_fetchable:
+                index += 1
+            else:
+                chunk = self._chunk_of(fetch, records_wanted)
+                if chunk is not None or fetch.inflation is not None:
+                    return chunk
+                del self._fetches[index]
+        return None
+
+    def _chunk_of(self, fetch: CompletedFetch, records_wanted: int) -> Chunk | None:
+        chunk = fetch.chunk
+        if chunk is not None and not chunk.is_done:
+            return chunk  # its partition was paused meanwhile
+        fetch.chunk = None
+        chunk = fetch.next_chunk(records_wanted)
+        if chunk is None:
+            fetch.state.read_to(fetch.position)
+            self.inflation = fetch.inflation
+        else:
+            fetch.state.hand_out(chunk)
+            self.counters.decoded(chunk)
+            self._hooks.consumed(chunk)
+        return chunk
+
+    def ends(self) -> dict[TopicPartition, tuple[int, FetchPosition]]:
+        """Of each partition with something in it, how many bytes, and from where on to fetch."""
+        found: dict[TopicPartition, tuple[int, FetchPosition]] = {}
+        for fetch in self._fetches:
+            if fetch.is_current:
+                size = found[fetch.name][0] if fetch.name in found else 0
+                found[fetch.name] = size + fetch.size, fetch.end
+        return found
+
+    def drop_paused(self) -> None:
+        """Make room: what is paused can be fetched again."""
+        for each in self._fetches:
+            if each.state.is_paused and each.is_current:
+                each.state.refetch()
+        self._fetches = deque(each for each in self._fetches if each.is_current)
+
+    def clear(self) -> None:
+        self._fetches.clear()

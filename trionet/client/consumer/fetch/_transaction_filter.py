@@ -1,0 +1,54 @@
+"""Which batches of a fetched partition are for users (KIP-98; Kafka: CompletedFetch)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ....protocol.messages.fetch import AbortedTransaction
+from ....protocol.records._batch import BatchHeader, Bytes
+from ....protocol.records._control import read_marker
+from ....protocol.records._records import decode_batch
+
+
+class TransactionFilter:
+    """Told of all batches of one answer in their order.
+
+    Args:
+        aborted: the transactions among them that were aborted, if only what is committed is read.
+        is_read_committed: leave these out; markers of transactions are never for users.
+    """
+
+    __slots__ = ("_aborted", "_aborting", "_is_read_committed")
+
+    def __init__(self, aborted: Iterable[AbortedTransaction], *, is_read_committed: bool) -> None:
+        self._is_read_committed = is_read_committed
+        self._aborted = sorted(aborted, key=lambda each: -each.first_offset)
+        self._aborting: set[int] = set()
+
+    def lets_pass(self, records: Bytes, start: int, header: BatchHeader) -> bool:
+        """Whether a batch holds records that users see.
+
+        Args:
+            records: what holds it.
+            start: where it begins.
+            header: its header, of format 2.
+
+        Raises:
+            WireFormatError: a marker is malformed.
+        """
+        if not self._is_read_committed:
+            return not header.is_control and header.count > 0
+        while self._aborted and self._aborted[-1].first_offset <= header.last_offset:
+            self._aborting.add(self._aborted.pop().producer_id)
+        if header.is_control:
+            if header.producer_id in self._aborting and _is_abort(records, start):
+                self._aborting.remove(header.producer_id)
+            return False
+        is_aborted = header.is_transactional and header.producer_id in self._aborting
+        return not is_aborted and header.count > 0
+
+
+def _is_abort(records: Bytes, start: int) -> bool:
+    rows = decode_batch(records, start)
+    marker = read_marker(rows[0][2], rows[0][3]) if rows else None
+    return marker is not None and not marker.is_commit

@@ -1,0 +1,1 @@
+"""OffsetFetcher: offsets by time, resets, and validation of positions."""

@@ -1,0 +1,207 @@
+"""Asks logs for offsets that a user wants to know (Kafka: OffsetFetcher.fetchOffsetsByTimes)."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
+
+import trio
+
+from ...._util._single_error import raise_single_error
+from ....errors import CallTimedOutError, DisconnectedError, TrionetError
+from ....protocol import error_codes
+from ....protocol.messages.list_offsets import ListOffsetsResponse
+from ..._api_errors import STALE_METADATA, api_error, is_retriable
+from ..._node import Node
+from ..._topic_partition import TopicPartition
+from ...network._kafka_client import KafkaClient
+from .._settings import ConsumerSettings
+from ._leaders import by_leader
+from ._offset_reset import UNKNOWN_OFFSET, list_offsets_request, version_min
+
+
+class OffsetAndTimestamp(NamedTuple):
+    """The first record at or after a time.
+
+    Attributes:
+        offset: the record's.
+        timestamp: the record's, in milliseconds since 1970.
+        leader_epoch: the record's; -1 where it is not known.
+    """
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+class _Round:
+    """What came of asking once."""
+
+    def __init__(self) -> None:
+        self.found: dict[TopicPartition, OffsetAndTimestamp] = {}
+        self.failure: TrionetError | None = None
+        self.error: TrionetError | None = None
+
+
+class OffsetQuestions:
+    """See the module.
+
+    Args:
+        client: somebody polls it.
+        settings: of the consumer.
+        chance: what blurs waits.
+
+    Attributes:
+        topics: those that are asked about now; their metadata are wanted.
+    """
+
+    def __init__(
+        self, client: KafkaClient, settings: ConsumerSettings, chance: random.Random
+    ) -> None:
+        self.topics: Counter[str] = Counter()
+        self._client = client
+        self._settings = settings
+        self._chance = chance
+
+    async def ask(
+        self, timestamps: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first offset at or after a time in each partition, or None if there is none.
+
+        Args:
+            timestamps: in milliseconds since 1970; -1 for the end of a log, -2 for its start.
+
+        Raises:
+            CallTimedOutError: some could not be asked within ``default.api.timeout.ms``; its cause
+                says what went wrong last.
+            TrionetError: a broker refuses.
+        """
+        found: dict[TopicPartition, OffsetAndTimestamp] = {}
+        last: TrionetError | None = None
+        failures = 0
+        with trio.move_on_after(self._settings.api_seconds), self._following(timestamps):
+            await trio.lowlevel.checkpoint()
+            while left := {each: at for each, at in timestamps.items() if each not in found}:
+                if failures:
+                    self._client.metadata.request_update()
+                    wait = self._settings.client.metadata.retry.seconds(failures, self._chance)
+                    await trio.sleep(wait)
+                await self._until_known({each.topic for each in left})
+                result = await self._ask_once(left)
+                if result.error is not None:
+                    raise result.error
+                found |= result.found
+                last = result.failure
+                failures += 1
+        if len(found) < len(timestamps):
+            missing = ", ".join(str(each) for each in timestamps if each not in found)
+            raise self._timed_out(f"the offsets of {missing}", last) from last
+        return {
+            each: None if found[each].offset == UNKNOWN_OFFSET else found[each]
+            for each in timestamps
+        }
+
+    async def partitions_of(self, topic: str) -> list[int]:
+        """The numbers of a topic's partitions; none if there is no such topic.
+
+        Raises:
+            CallTimedOutError: nobody answered within ``default.api.timeout.ms``.
+            ApiError: the brokers refuse to tell.
+        """
+        await trio.lowlevel.checkpoint()
+        with self._following([TopicPartition(topic, 0)]):
+            with trio.move_on_after(self._settings.api_seconds):
+                await self._until_known({topic})
+            known = self._client.metadata.cluster.topics.get(topic)
+        if known is None:
+            raise self._timed_out(f"topic {topic}", None)
+        if known.error_code not in STALE_METADATA | {0}:
+            raise api_error(known.error_code, f"topic {topic}")
+        return sorted(known.partitions)
+
+    def _timed_out(self, what: str, last: TrionetError | None) -> CallTimedOutError:
+        problem = self._client.connection_problem() or str(last or "no broker has responded")
+        return CallTimedOutError(
+            f"{what} could not be asked for within default.api.timeout.ms ="
+            f" {self._settings.api_seconds * 1000:.0f}: {problem}"
+        )
+
+    # Metadata.
+
+    @contextmanager
+    def _following(self, names: Iterable[TopicPartition]) -> Iterator[None]:
+        """Have the metadata of these topics followed."""
+        topics = {each.topic for each in names}
+        self.topics.update(topics)
+        self._want()
+        try:
+            yield
+        finally:
+            self.topics.subtract(topics)
+            self.topics = +self.topics
+
+    def _want(self) -> None:
+        metadata = self._client.metadata
+        if metadata.topics is not None:
+            metadata.want(metadata.topics | frozenset(self.topics))
+            self._client.wakeup()
+
+    async def _until_known(self, topics: set[str]) -> None:
+        """Wait until the metadata tell of these topics, were it that there is none."""
+        metadata = self._client.metadata
+        await trio.lowlevel.checkpoint()
+        while not topics <= metadata.cluster.topics.keys():
+            self._want()
+            await self._client.until_updated(metadata.updates)
+
+    # Asking.
+
+    async def _ask_once(self, timestamps: dict[TopicPartition, int]) -> _Round:
+        leaders, _ = by_leader(self._client.metadata.cluster, timestamps)
+        result = _Round()
+        with raise_single_error():
+            async with trio.open_nursery() as nursery:
+                for node, names in leaders.items():
+                    wanted = {each: timestamps[each] for each in names}
+                    nursery.start_soon(partial(self._ask_node, node, wanted, result))
+        return result
+
+    async def _ask_node(
+        self, node: Node, timestamps: dict[TopicPartition, int], result: _Round
+    ) -> None:
+        await trio.lowlevel.checkpoint()
+        is_read_committed = self._settings.fetch.is_read_committed
+        request = list_offsets_request(
+            timestamps, self._client.metadata.cluster, is_read_committed=is_read_committed
+        )
+        try:
+            answer: ListOffsetsResponse = await self._client.request(
+                node, request, version_min=version_min(is_read_committed)
+            )
+        except DisconnectedError as error:
+            result.failure = error
+        except TrionetError as error:
+            result.error = error
+        else:
+            self._take(answer, result)
+
+    def _take(self, answer: ListOffsetsResponse, result: _Round) -> None:
+        for topic in answer.topics:
+            for each in topic.partitions:
+                name = TopicPartition(topic.name, each.partition_index)
+                if each.error_code == error_codes.UNSUPPORTED_FOR_MESSAGE_FORMAT:
+                    result.found[name] = OffsetAndTimestamp(UNKNOWN_OFFSET, -1, -1)
+                elif each.error_code:
+                    error = api_error(each.error_code, f"the offsets of {name}")
+                    if is_retriable(error) or each.error_code in STALE_METADATA:
+                        result.failure = error
+                    else:
+                        result.error = error
+                else:
+                    result.found[name] = OffsetAndTimestamp(
+                        each.offset, each.timestamp, each.leader_epoch
+                    )

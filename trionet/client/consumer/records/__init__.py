@@ -1,0 +1,1 @@
+"""Fetched records as the user sees them: one by one, or in batches."""

@@ -1,0 +1,1 @@
+"""SubscriptionState: what is subscribed, positions, pauses, pending errors."""

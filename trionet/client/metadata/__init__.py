@@ -1,0 +1,1 @@
+"""The cluster as seen by a client: Metadata and its updaters."""

@@ -1,0 +1,1 @@
+"""Metrics and statistics of clients, and their telemetry (KIP-714)."""

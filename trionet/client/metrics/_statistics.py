@@ -1,0 +1,81 @@
+"""What a client did and holds at one moment, by Kafka's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import TypeVar
+
+from ...metrics._families import Snapshot
+from .._topic_partition import TopicPartition
+
+K = TypeVar("K")
+
+NODE = ("node-id",)
+TOPIC = ("topic",)
+PARTITION = ("topic", "partition")
+#: The labels of the whole client, where Kafka's names of that and of its topics are the same.
+WHOLE = ("",)
+
+
+class ClientStatistics(Mapping[str, float]):
+    """All metrics of a client at one moment: a mapping of Kafka's names, and parts of them.
+
+    ``statistics["request-total"]`` is of the whole client, ``statistics.nodes[1]["request-total"]``
+    of one node. Rates and averages are of the last windows, which end when statistics are asked
+    for.
+
+    Args:
+        snapshot: of the client's metrics.
+
+    Attributes:
+        nodes: what there is by node.
+        topics: what there is by topic.
+        partitions: what there is by partition.
+        snapshot: the same with all names and kinds, which
+            :func:`trionet.metrics._prometheus.exposition` writes for Prometheus.
+    """
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        whole: dict[str, float] = {}
+        nodes: dict[int, dict[str, float]] = {}
+        topics: dict[str, dict[str, float]] = {}
+        partitions: dict[TopicPartition, dict[str, float]] = {}
+        for family in snapshot.values():
+            name = family.metric.kafka.rpartition(",")[2]
+            if not name:
+                continue
+            for sample in family.samples:
+                match sample.labels:
+                    case ():
+                        whole[name] = sample.value
+                    case (node,) if family.metric.labels == NODE:
+                        nodes.setdefault(int(node), {})[name] = sample.value
+                    case ("", *_):
+                        whole[name] = sample.value
+                    case (topic,) | (topic, ""):
+                        topics.setdefault(topic, {})[name] = sample.value
+                    case (topic, partition):
+                        of = TopicPartition(topic, int(partition))
+                        partitions.setdefault(of, {})[name] = sample.value
+        self._whole = whole
+        self.nodes = _frozen(nodes)
+        self.topics = _frozen(topics)
+        self.partitions = _frozen(partitions)
+
+    def __getitem__(self, name: str) -> float:
+        return self._whole[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._whole)
+
+    def __len__(self) -> int:
+        return len(self._whole)
+
+    def __repr__(self) -> str:
+        return f"ClientStatistics({self._whole})"
+
+
+def _frozen(parts: Mapping[K, dict[str, float]]) -> Mapping[K, Mapping[str, float]]:
+    return MappingProxyType({key: MappingProxyType(part) for key, part in parts.items()})

@@ -1,0 +1,73 @@
+"""A client's metrics under the names that brokers ask for (KIP-714).
+
+``connection-creation-total`` of the group ``producer-metrics`` is
+``org.apache.kafka.producer.connection.creation.total`` (Kafka: TelemetryMetricNamingConvention).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from ...metrics._families import Kind, Metric, Snapshot
+from ...metrics._otlp import Point, PointKind
+
+_DOMAIN: Final = "org.apache.kafka"
+
+
+def telemetry_name(metric: Metric) -> str:
+    """The name of a metric; empty for one that is not Kafka's."""
+    _, _, rest = metric.kafka.partition(":type=")
+    group, comma, name = rest.partition(",")
+    if not comma:
+        return ""
+    return ".".join((_DOMAIN, group.removesuffix("-metrics"), name)).replace("-", ".")
+
+
+class TelemetryPoints:
+    """Makes points of snapshots, and remembers what the last ones told.
+
+    Args:
+        now_ns: when the client was opened, in ns since the epoch.
+    """
+
+    def __init__(self, now_ns: int) -> None:
+        self._opened_ns = self._told_ns = now_ns
+        self._told: dict[tuple[str, tuple[str, ...]], float] = {}
+
+    def forget(self) -> None:
+        """Tell of all that was counted so far with the next points."""
+        self._told.clear()
+        self._told_ns = self._opened_ns
+
+    def points(
+        self, snapshot: Snapshot, prefixes: tuple[str, ...], now_ns: int, *, is_delta: bool
+    ) -> Iterator[Point]:
+        """The numbers of a snapshot that are asked for.
+
+        Args:
+            snapshot: of the client's metrics.
+            prefixes: of the names that are asked for.
+            now_ns: when it was taken, in ns since the epoch.
+            is_delta: whether counters tell what was added since the last time.
+        """
+        since_ns, self._told_ns = self._told_ns, now_ns
+        for family in snapshot.values():
+            name = telemetry_name(family.metric)
+            if not name or not name.startswith(prefixes):
+                continue
+            is_sum = family.metric.kind is Kind.COUNTER
+            keys = [label.replace("-", "_") for label in family.metric.labels]
+            for sample in family.samples:
+                if not math.isfinite(sample.value) or sample.suffix or sample.quantile:
+                    continue
+                attributes = {k: v for k, v in zip(keys, sample.labels, strict=True) if v}
+                kind, start_ns, value = PointKind.GAUGE, now_ns, sample.value
+                if is_sum and is_delta:
+                    kind, start_ns = PointKind.DELTA, since_ns
+                    value -= self._told.get((name, sample.labels), 0.0)
+                    self._told[name, sample.labels] = sample.value
+                elif is_sum:
+                    kind, start_ns = PointKind.CUMULATIVE, self._opened_ns
+                yield Point(name, kind, value, start_ns, now_ns, attributes)

@@ -1,0 +1,1 @@
+"""NetworkClient: requests to the nodes of a cluster and their responses."""

@@ -1,0 +1,124 @@
+"""From Kafka's keys to the settings of a producer, with the rules that hold between them.
+
+(Kafka: ProducerConfig, KafkaProducer.configureDeliveryTimeout.)
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from ...errors import ConfigError
+from ..config._client_config import ClientConfig, check_nothing_beside, read_config
+from ..config._client_settings import client_settings, retry_backoff
+from ..config._keys import PRODUCER_KEYS
+from ..security._settings import TokenProvider
+from ._settings import ProducerSettings
+
+logger = logging.getLogger("trionet.client")
+
+#: With idempotence: brokers remember so many batches of a producer (KIP-98).
+IN_FLIGHT_MAX: Final = 5
+
+
+def producer_settings(
+    config: Mapping[str, object] | ProducerSettings | None,
+    keywords: Mapping[str, object],
+    token_provider: TokenProvider | None = None,
+) -> ProducerSettings:
+    """Check settings as a whole.
+
+    Args:
+        config: see :func:`.read_config`; or settings that are made already, which are all.
+        keywords: see :func:`.read_config`.
+        token_provider: gives the tokens of OAUTHBEARER.
+
+    Raises:
+        TypeError: there is more than settings that are made already.
+        ConfigError: a key is unknown, a value is not allowed, or values do not fit each other; says
+            which are.
+    """
+    if isinstance(config, ProducerSettings):
+        check_nothing_beside(keywords, token_provider)
+        return config
+    read = read_config(PRODUCER_KEYS, config, keywords)
+    settings = ProducerSettings(
+        client=client_settings(
+            read,
+            in_flight_max=read.integer("max.in.flight.requests.per.connection"),
+            token_provider=token_provider,
+        ),
+        acks=_acks(read),
+        linger_seconds=read.seconds("linger.ms"),
+        batch_bytes=read.integer("batch.size"),
+        buffer_bytes=read.integer("buffer.memory"),
+        max_block_seconds=read.seconds("max.block.ms"),
+        request_bytes_max=read.integer("max.request.size"),
+        delivery_seconds=_delivery_seconds(read),
+        retries=read.integer("retries"),
+        retry=retry_backoff(read),
+        compression=read.text("compression.type"),
+        compression_level=_compression_level(read),
+        idempotence=_idempotence(read),
+        adaptive_partitioning=read.flag("partitioner.adaptive.partitioning.enable"),
+        partitioner_availability_seconds=read.seconds("partitioner.availability.timeout.ms"),
+        partitioner_ignores_keys=read.flag("partitioner.ignore.keys"),
+        metadata_idle_seconds=read.seconds("metadata.max.idle.ms"),
+    )
+    read.report()
+    return settings
+
+
+def _acks(config: ClientConfig) -> int:
+    acks = config.text("acks")
+    return -1 if acks == "all" else int(acks)
+
+
+def _delivery_seconds(config: ClientConfig) -> float:
+    """Long enough for one attempt; a default gives way, what was asked for does not."""
+    least = config.integer("linger.ms") + config.integer("request.timeout.ms")
+    delivery = config.integer("delivery.timeout.ms")
+    if delivery >= least:
+        return delivery / 1000
+    if "delivery.timeout.ms" in config.given:
+        raise ConfigError(
+            f"delivery.timeout.ms = {delivery} is not allowed; allowed: linger.ms +"
+            f" request.timeout.ms, which are {least}, or more"
+        )
+    logger.info("delivery.timeout.ms is %d: linger.ms + request.timeout.ms", least)
+    return least / 1000
+
+
+def _compression_level(config: ClientConfig) -> int | None:
+    key = f"compression.{config.text('compression.type')}.level"
+    return config.integer(key) if key in config.given else None
+
+
+def _idempotence(config: ClientConfig) -> bool:
+    """Whether each record is written once; the default gives way to settings that rule it out.
+
+    Only too many requests in flight are an error in any case, as in Kafka: who raises that number
+    hardly means to give up idempotence.
+    """
+    if not config.flag("enable.idempotence"):
+        return False
+    if config.integer("max.in.flight.requests.per.connection") > IN_FLIGHT_MAX:
+        raise ConfigError(
+            "max.in.flight.requests.per.connection ="
+            f" {config['max.in.flight.requests.per.connection']} is not allowed with"
+            f" enable.idempotence; allowed: up to {IN_FLIGHT_MAX}, or enable.idempotence = false"
+        )
+    for key, allowed, rules_out in (
+        ("retries", "1 or more", config["retries"] == 0),
+        ("acks", "all", _acks(config) != -1),
+    ):
+        if rules_out and "enable.idempotence" in config.given:
+            raise ConfigError(
+                f"{key} = {config[key]!r} is not allowed with enable.idempotence; allowed:"
+                f" {allowed}, or enable.idempotence = false"
+            )
+        if rules_out:
+            logger.info("enable.idempotence is off, since %s is %s", key, config[key])
+            return False
+    return True

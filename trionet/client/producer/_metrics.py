@@ -1,0 +1,195 @@
+"""Kafka's metrics of a producer: ``producer-metrics`` and ``producer-topic-metrics``.
+
+(Kafka: SenderMetricsRegistry, BufferPool, RecordAccumulator.) Left out are those that would cost
+something for every record (``record-size-max``), and those of transactions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from ...metrics._families import Family, Metric
+from ...metrics._group import MetricGroup
+from ...metrics._sensors import Labels, gauges
+from ..metrics._statistics import TOPIC
+from ..network._kafka_client import KafkaClient
+from .batching._buffer_pool import BufferPool
+from .batching._buffer_pool_waiters import Room
+from .sending._counters import SenderCounters, TopicCounters
+
+_MS_OF_US = 1e-3
+
+
+class ProducerMetrics:
+    """The collector of one producer.
+
+    Args:
+        client: below it.
+        counters: of its sender.
+        pool: the memory of its records.
+        room: who waits for that.
+    """
+
+    def __init__(
+        self, client: KafkaClient, counters: SenderCounters, pool: BufferPool, room: Room
+    ) -> None:
+        group = client.metrics.group("producer-metrics")
+        self._client = client
+        self._counters = counters
+        self._memory = _Memory(group, pool, room)
+        self._whole = _Records(group)
+        self._topics = _Records(client.metrics.group("producer-topic-metrics", *TOPIC))
+        self._batches = _Batches(group)
+        self._requests = _Requests(group)
+        self._metadata_age = group.gauge(
+            "metadata-age", "How old what is known of the cluster is, in seconds."
+        )
+        self._in_flight = group.gauge("requests-in-flight", "Requests that are not answered yet.")
+
+    def collect(self, now: float) -> Iterator[Family]:
+        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        counters = self._counters
+        whole = TopicCounters.together(counters.topics.values())
+        by_topic: dict[Labels, TopicCounters] = {
+            (name,): each for name, each in counters.topics.items()
+        }
+        yield from self._memory.families(now)
+        yield from self._whole.families({(): whole}, now)
+        yield from self._topics.families(by_topic, now)
+        yield from self._batches.families(counters, whole, now)
+        yield from self._requests.families(counters, whole, now)
+        yield gauges(self._metadata_age, {(): self._client.metadata.age(now)})
+        yield gauges(self._in_flight, {(): self._client.in_flight_count()})
+
+
+class _Memory:
+    """What is left of ``buffer.memory``, and who waits for it."""
+
+    def __init__(self, group: MetricGroup, pool: BufferPool, room: Room) -> None:
+        self._exhausted = group.rated(
+            "buffer-exhausted", "Records that got no memory within max.block.ms"
+        )
+        self._room = room
+        self._gauges: tuple[tuple[Metric, Callable[[], float]], ...] = (
+            (
+                group.gauge("waiting-threads", "Tasks that wait for memory."),
+                lambda: room.waiting,
+            ),
+            (
+                group.gauge("buffer-total-bytes", "Bytes of buffer.memory."),
+                lambda: pool.bytes_max,
+            ),
+            (
+                group.gauge("buffer-available-bytes", "Bytes of it that are left."),
+                lambda: pool.available,
+            ),
+        )
+        self._waited = group.total(
+            "bufferpool-wait-time-ns-total", "Time in which tasks waited for memory, in ns."
+        )
+        self._wait_ratio = group.rate(
+            "bufferpool-wait-ratio", "Tasks that waited for memory, on average of the time."
+        )
+
+    def families(self, now: float) -> Iterator[Family]:
+        for metric, value in self._gauges:
+            yield gauges(metric, {(): value()})
+        seconds = self._room.waited_seconds(now)
+        yield gauges(self._waited, {(): int(seconds * 1e9)})
+        yield from self._wait_ratio.families({(): seconds}, now)
+        yield from self._exhausted.families({(): self._room.exhausted}, now)
+
+
+class _Records:
+    """What is told of the whole producer, and of each topic."""
+
+    def __init__(self, group: MetricGroup) -> None:
+        self._sent = group.rated("record-send", "Records sent")
+        self._retried = group.rated("record-retry", "Records sent again")
+        self._failed = group.rated("record-error", "Records that failed")
+        self._bytes = group.rated("byte", "Bytes of batches sent")
+        self._compression = group.share(
+            "compression-rate", "Bytes of batches as they travel for one byte of records."
+        )
+
+    def families(self, topics: Mapping[Labels, TopicCounters], now: float) -> Iterator[Family]:
+        yield from self._sent.families({key: t.records_sent for key, t in topics.items()}, now)
+        yield from self._retried.families(
+            {key: t.records_retried for key, t in topics.items()}, now
+        )
+        yield from self._failed.families({key: t.records_failed for key, t in topics.items()}, now)
+        yield from self._bytes.families({key: t.bytes_sent for key, t in topics.items()}, now)
+        parts = {key: (t.bytes_sent, t.bytes_gathered) for key, t in topics.items()}
+        yield from self._compression.families(parts, now)
+
+
+class _Batches:
+    """Sizes and times of batches."""
+
+    def __init__(self, group: MetricGroup) -> None:
+        self._size_avg = group.share("batch-size-avg", "Average size of a batch, in bytes.")
+        self._size_max = group.largest("batch-size-max", "Size of the largest batch, in bytes.")
+        self._compression = group.share(
+            "compression-rate-avg", "Bytes of batches as they travel for one byte of records."
+        )
+        self._record_size = group.share(
+            "record-size-avg", "Average size of a record before compression, in bytes."
+        )
+        self._queue_avg = group.share(
+            "record-queue-time-avg", "Average time that a batch waited to be sent, in ms."
+        )
+        self._queue_max = group.largest(
+            "record-queue-time-max",
+            "Longest time that a batch waited to be sent, in ms.",
+            _MS_OF_US,
+        )
+        self._split = group.rated("batch-split", "Batches that were too large, and split")
+
+    def families(
+        self, counters: SenderCounters, whole: TopicCounters, now: float
+    ) -> Iterator[Family]:
+        batches = whole.batches_sent
+        for share, part, of in (
+            (self._size_avg, whole.bytes_sent, batches),
+            (self._compression, whole.bytes_sent, whole.bytes_gathered),
+            (self._record_size, whole.bytes_gathered, whole.records_sent),
+            (self._queue_avg, counters.queue_us * _MS_OF_US, batches),
+        ):
+            yield from share.families({(): (part, of)}, now)
+        yield from self._size_max.families({(): counters.largest_batch}, now)
+        yield from self._queue_max.families({(): counters.longest_queue_us}, now)
+        yield from self._split.families({(): counters.batches_split}, now)
+
+
+class _Requests:
+    """Produce requests and their answers."""
+
+    def __init__(self, group: MetricGroup) -> None:
+        self._per_request = group.share(
+            "records-per-request-avg", "Average number of records in a request."
+        )
+        self._latency_avg = group.share(
+            "request-latency-avg", "Average time from a request to its answer, in ms."
+        )
+        self._latency_max = group.largest(
+            "request-latency-max", "Longest time from a request to its answer, in ms.", _MS_OF_US
+        )
+        self._throttle_avg = group.share(
+            "produce-throttle-time-avg", "Average time that a broker asked to wait, in ms."
+        )
+        self._throttle_max = group.largest(
+            "produce-throttle-time-max", "Longest time that a broker asked to wait, in ms."
+        )
+
+    def families(
+        self, counters: SenderCounters, whole: TopicCounters, now: float
+    ) -> Iterator[Family]:
+        answered = counters.requests_answered
+        for share, part, of in (
+            (self._per_request, whole.records_sent, counters.requests_sent),
+            (self._latency_avg, counters.latency_us * _MS_OF_US, answered),
+            (self._throttle_avg, counters.throttle_ms, answered),
+        ):
+            yield from share.families({(): (part, of)}, now)
+        yield from self._latency_max.families({(): counters.longest_latency_us}, now)
+        yield from self._throttle_max.families({(): counters.longest_throttle_ms}, now)

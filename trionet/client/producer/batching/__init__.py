@@ -1,0 +1,1 @@
+"""RecordAccumulator: records to batches, within buffer.memory, by partition."""

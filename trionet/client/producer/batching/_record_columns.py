@@ -1,0 +1,129 @@
+"""Many records that are sent together, given by column."""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from ...._util._raising import raise_from
+from ....protocol.records._batch import Bytes
+from ....protocol.records._types import Headers
+from ._record_checks import check_header_column, check_timestamp, not_bytes
+
+T = TypeVar("T")
+
+
+class RecordColumns:
+    """See the module; one sequence for each field, all of one length.
+
+    Args:
+        values: None for null.
+        keys: None for null; without, no record has a key.
+        timestamps: in milliseconds; one number is every record's.
+        headers: names and values; without, no record has any.
+
+    Raises:
+        ValueError: the columns differ in length.
+        TypeError: one is no column.
+    """
+
+    __slots__ = ("headers", "keys", "timestamps", "values")
+
+    def __init__(
+        self,
+        values: Sequence[Bytes | None],
+        keys: Sequence[Bytes | None] | None,
+        timestamps: int | Sequence[int],
+        headers: Sequence[Headers] | None,
+    ) -> None:
+        self.values = _listed("values", values)
+        self.keys = None if keys is None else _listed("keys", keys)
+        self.timestamps = (
+            timestamps if isinstance(timestamps, int) else _listed("timestamps", timestamps)
+        )
+        self.headers = None if headers is None else _listed("headers", headers)
+        for name, column in (
+            ("keys", self.keys),
+            ("timestamps", self.timestamps),
+            ("headers", self.headers),
+        ):
+            if isinstance(column, list) and len(column) != len(self.values):
+                raise ValueError(
+                    f"there are {len(self.values)} values, but {len(column)} {name}; "
+                    "columns are of one length"
+                )
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def row(self, number: int) -> tuple[int, Bytes | None, Bytes | None, Headers]:
+        """One record: its timestamp, key, value and headers."""
+        timestamps = self.timestamps
+        return (
+            timestamps if isinstance(timestamps, int) else timestamps[number],
+            None if self.keys is None else self.keys[number],
+            self.values[number],
+            () if self.headers is None else self.headers[number],
+        )
+
+    def check(self, start: int, stop: int) -> int:
+        """Look at some records before any is sent.
+
+        Returns:
+            The longest key and the longest value together, in bytes.
+
+        Raises:
+            TypeError: a key or a value is neither bytes nor None, a timestamp is no number, or
+                headers are not names and values; says which.
+            ValueError: a timestamp is negative, or a header's name is not Unicode; says which.
+        """
+        if isinstance(self.timestamps, int):
+            check_timestamp("timestamps", self.timestamps)
+        else:
+            _check_timestamps(self.timestamps, start, stop)
+        if self.headers is not None:
+            check_header_column(self.headers, start, stop)
+        longest = _longest("value", self.values, start, stop)
+        if self.keys is not None:
+            longest += _longest("key", self.keys, start, stop)
+        return longest
+
+
+def _listed(name: str, column: Sequence[T]) -> list[T]:
+    if isinstance(column, list):
+        return column
+    try:
+        return list(column)
+    except TypeError as cause:
+        kind = type(column).__name__
+        error = TypeError(f"{name} are {kind}, not a sequence with one for each record")
+        raise_from(error, cause)
+
+
+def _check_timestamps(column: Sequence[object], start: int, stop: int) -> None:
+    number = start
+    while number < stop:
+        each = column[number]
+        if not isinstance(each, int) or each < 0:
+            check_timestamp(f"timestamp {number}", each)
+        number += 1
+
+
+def _longest(what: str, column: list[Bytes | None], start: int, stop: int) -> int:
+    longest = 0
+    number = start
+    while number < stop:
+        each: object = column[number]
+        if each is not None:
+            if isinstance(each, (bytes, bytearray)):
+                length = len(each)
+            elif isinstance(each, memoryview):
+                length = each.nbytes
+            else:
+                raise not_bytes(f"{what} {number}", each)
+            if length > longest:  # noqa: PLR1730  # a call of max() for each takes longer
+                longest = length
+        number += 1
+    return longest

@@ -1,0 +1,1 @@
+"""The result of each record: Delivery and its errors."""

@@ -1,0 +1,87 @@
+"""Counts failed records whose deliveries were not looked at; raised at the end of the block.
+
+Neither batches nor their outcomes are kept, so that a producer that runs for weeks does not collect
+them: an outcome has the entry that its records are counted in, and a look at one takes it off.
+"""
+
+from __future__ import annotations
+
+from typing import Final, TypeAlias
+
+from ....errors import ApiError, TrionetError, UndeliveredError
+from ..._topic_partition import TopicPartition
+
+#: So many partitions and kinds of errors are counted apart; what is beyond is counted together.
+KINDS_MAX: Final = 100
+
+#: Its class, Kafka's code, and whether the records may have been written.
+_Kind: TypeAlias = tuple[type[Exception], int, bool]
+
+
+class UnseenFailures:
+    """Records of one partition that failed with one kind of error.
+
+    Args:
+        error: of the first of them.
+
+    Attributes:
+        error: as the argument.
+        records: how many of them were not looked at.
+    """
+
+    __slots__ = ("error", "records")
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+        self.records = 0
+
+
+class Undelivered:
+    """All unseen failures of one producer."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[tuple[TopicPartition, _Kind], UnseenFailures] = {}
+        self._rest: UnseenFailures | None = None
+
+    def add(self, partition: TopicPartition, error: Exception, records: int) -> UnseenFailures:
+        """Count records of a batch that failed; returns where, for its outcome."""
+        key = partition, _kind(error)
+        found = self._kinds.get(key)
+        if found is None or not found.records:
+            if len(self._kinds) >= KINDS_MAX:
+                self._kinds = {kind: each for kind, each in self._kinds.items() if each.records}
+            found = UnseenFailures(error)
+            if len(self._kinds) < KINDS_MAX:
+                self._kinds[key] = found
+            else:
+                found = self._rest = self._rest or found
+        found.records += records
+        return found
+
+    def error(self, raised: Exception | None = None) -> UndeliveredError | None:
+        """The error for the end of the block; None if there is nothing to be raised.
+
+        Args:
+            raised: what ended the producer, if a call has raised it: it is no news that records
+                failed for that.
+        """
+        failures = [
+            (partition.topic, partition.partition, each.records, each.error)
+            for (partition, _), each in self._kinds.items()
+            if each.records and not _is_same(each.error, raised)
+        ]
+        records = sum(count for _, _, count, _ in failures)
+        if self._rest is not None:
+            records += self._rest.records
+        return UndeliveredError(failures, records) if records else None
+
+
+def _kind(error: Exception) -> _Kind:
+    if isinstance(error, ApiError):
+        return ApiError, error.error_code, error.may_have_been_written
+    return type(error), 0, isinstance(error, TrionetError) and error.may_have_been_written
+
+
+def _is_same(error: Exception, other: Exception | None) -> bool:
+    """Whether one is the other, or a copy of it."""
+    return other is not None and (type(error), error.args) == (type(other), other.args)

@@ -1,0 +1,1 @@
+"""Sender: batches to Produce requests, retries, and their completion."""

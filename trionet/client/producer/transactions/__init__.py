@@ -1,0 +1,1 @@
+"""TransactionManager: producer ids, epochs and sequence numbers."""

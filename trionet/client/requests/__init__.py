@@ -1,0 +1,1 @@
+"""Requests in flight, their responses, API versions and throttling."""

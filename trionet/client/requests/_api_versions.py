@@ -1,0 +1,81 @@
+"""Which version of each API a node and this client share.
+
+(Kafka: NodeApiVersions; KIP-35, KIP-97.)
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from ...errors import UnsupportedVersionError
+from ...protocol._codec import ApiVersionCodec, lookup, schema_versions
+from ...protocol.api_keys import VOTE
+from ...protocol.messages.api_versions import ApiVersionsResponse
+from ...protocol.messages.registry import APIS
+
+
+class NodeApiVersions:
+    """The versions that a node serves.
+
+    Args:
+        response: its answer to ApiVersions; None if it was not asked, which promises everything.
+    """
+
+    def __init__(self, response: ApiVersionsResponse | None = None) -> None:
+        self._codecs: dict[tuple[int, int, int | None], ApiVersionCodec] = {}
+        self._ranges: dict[int, tuple[int, int]] | None = None
+        if response is not None:
+            self._ranges = {
+                each.api_key: (each.min_version, each.max_version) for each in response.api_keys
+            }
+
+    def codec(
+        self, api_key: int, *, version_min: int = 0, version_max: int | None = None
+    ) -> ApiVersionCodec:
+        """The newest version that both sides have.
+
+        Args:
+            api_key: Kafka's number of the API.
+            version_min: the oldest that can carry what is to be said.
+            version_max: the newest that the caller understands; None for all that have codecs.
+
+        Raises:
+            UnsupportedVersionError: there is none; says what either side has.
+        """
+        asked = api_key, version_min, version_max
+        codec = self._codecs.get(asked)
+        if codec is None:
+            codec = self._codecs[asked] = self._newest(api_key, version_min, version_max)
+        return codec
+
+    def _newest(self, api_key: int, version_min: int, version_max: int | None) -> ApiVersionCodec:
+        ours = schema_versions(api_key)
+        name = APIS[api_key][1] if api_key in APIS else f"API {api_key}"
+        oldest = max(version_min, ours.start)
+        newest = ours.stop - 1 if version_max is None else min(version_max, ours.stop - 1)
+        if self._ranges is not None:
+            theirs = self._ranges.get(api_key)
+            if theirs is None:
+                raise UnsupportedVersionError(self._not_served(name))
+            if max(oldest, theirs[0]) > min(newest, theirs[1]):
+                raise UnsupportedVersionError(
+                    f"{name}: the broker serves versions {theirs[0]} to {theirs[1]}; this needs"
+                    f" {oldest} to {newest}"
+                )
+            newest = min(newest, theirs[1])
+        codec = lookup(api_key, newest) if oldest <= newest else None
+        if codec is None:
+            raise UnsupportedVersionError(f"{name} has no version from {oldest} to {newest} here")
+        return codec
+
+    def _not_served(self, name: str) -> str:
+        if self._ranges is not None and VOTE in self._ranges:
+            return f"a controller does not serve {name}; brokers do, named in bootstrap.servers"
+        return f"the broker does not serve {name}"
+
+    def versions(self, api_key: int) -> range:
+        """The versions that the node serves; empty if it does not serve the API."""
+        if self._ranges is None:
+            return schema_versions(api_key)
+        oldest, newest = self._ranges.get(api_key, (0, -1))
+        return range(oldest, newest + 1)

@@ -1,0 +1,395 @@
+"""The running dashboard: tasks around the state of the user interface.
+
+The problem: keys must be handled at once while a broker is slow, a list has 10,000 rows, or the
+terminal itself has stopped reading (Ctrl-S, a stuck ssh). And however the program ends, by a key, a
+signal, an error or Ctrl-Z, the shell must get its screen and its keyboard back.
+
+The choice: one task reads keys, one draws, one handles signals, one runs the sources, and each
+action gets its own. They share the model and the state of the user interface without locks, since
+they run in one loop. Drawing is triggered by changes, not by a timer: changes are gathered for a
+sixtieth of a second, a key cuts that short, and a frame that was slow to make is followed by a rest
+so that drawing takes at most a tenth of the loop.
+
+Rejected: a frame timer (wakes an idle program 60 times a second) and writing frames in a thread (a
+terminal that stopped reading would block the exit). Think again if frames become expensive: the
+work per frame is bounded by the screen, not by the model.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import math
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Final
+
+import attrs
+import trio
+
+from .._util._single_error import raise_single_error
+from ..errors import TrionetError
+from ._settings import DashboardSettings
+from .drawing._cells import ASCII, UNICODE, Glyphs
+from .drawing._export import FRAME_FORMS, TABLE_FORMS
+from .drawing._frame import Frame
+from .model._model import Model
+from .terminal._ansi import Painter
+from .terminal._keys import KeyDecoder
+from .terminal._screen_log import hold_terminal_logging
+from .terminal._tty import LEAVE_SECONDS, TerminalGoneError, Tty, color_system
+from .ui._effects import Act, Effect, Export, Quit, Redraw, UseMouse
+from .ui._screen import STALE_SECONDS, draw, failed_frame
+from .ui._ui import Ui
+from .ui._view import View
+from .views import all_views
+
+if TYPE_CHECKING:
+    from .sources import Source
+
+logger = logging.getLogger("trionet.dashboard")
+
+#: How long changes of the model are gathered before they are drawn; keys cut this short.
+COALESCE_SECONDS: Final = 1 / 60
+#: The share of the loop's time that drawing may take.
+DRAWING_SHARE: Final = 0.1
+#: How often the header is checked for stale data.
+STALE_CHECK_SECONDS: Final = 1.0
+#: Data is stale after this many refresh intervals without a change.
+STALE_INTERVALS: Final = 3
+#: How many files of one name an export numbers before it gives up.
+FILES_MAX: Final = 1000
+
+_STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_HANDLED_SIGNALS: Final = (*_STOP_SIGNALS, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
+
+
+async def run_dashboard(
+    source: Source, settings: DashboardSettings | None = None, views: Sequence[View] | None = None
+) -> int:
+    """Show a source on the terminal of standard output until the user quits.
+
+    The screen is restored however this ends: by a key, a signal, an error or cancellation.
+
+    Args:
+        source: what to show.
+        settings: how to show it.
+        views: the views with tabs, in order; None for all.
+
+    Returns:
+        The exit status: 0, or 128 plus the number of the signal that ended it.
+
+    Raises:
+        OSError: the terminal cannot be used.
+    """
+    tty = Tty()
+    try:
+        with raise_single_error(), hold_terminal_logging():
+            return await Dashboard(
+                source,
+                settings or DashboardSettings(),
+                tty,
+                all_views() if views is None else views,
+            ).run()
+    finally:
+        tty.close()
+
+
+def glyphs_of(settings: DashboardSettings) -> Glyphs:
+    """The characters that the terminal can show, judging by the settings and the locale."""
+    is_ascii = settings.ascii
+    if is_ascii is None:
+        names = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+        # Python's standard output is UTF-8 even where the locale is C.
+        locale = next(filter(None, names), sys.stdout.encoding or "ascii")
+        is_ascii = "utf" not in locale.lower()
+    return ASCII if is_ascii else UNICODE
+
+
+class Dashboard:
+    """One run of the dashboard.
+
+    Args:
+        source: what to show.
+        settings: how to show it.
+        tty: the terminal; the caller closes it.
+        views: the views with tabs.
+    """
+
+    def __init__(
+        self, source: Source, settings: DashboardSettings, tty: Tty, views: Sequence[View]
+    ) -> None:
+        self._source = source
+        self._tty = tty
+        self._model = Model()
+        # The first frame is drawn before the source runs, and shows its name.
+        self._model.about = attrs.evolve(self._model.about, source=source.name)
+        self._ui = Ui(views, settings.view, settings.refresh_seconds)
+        self._ui.uses_mouse = settings.mouse
+        tty.use_mouse(settings.mouse)
+        self._glyphs = glyphs_of(settings)
+        colors = None if settings.color is False else color_system()
+        self._painter = Painter(colors, "ascii" if self._glyphs.is_ascii else "utf-8")
+        self._size = (0, 0)
+        self._status = 0
+        self._dirty = trio.Event()
+        self._urgent = trio.Event()
+        self._sending = trio.CancelScope()
+        self._updated_at = 0.0
+        self._focus: tuple[str | None, object] = (None, None)
+        self._failed: set[str] = set()
+        self._has_drawn = trio.Event()
+
+    async def run(self) -> int:
+        """Run until the user quits. Returns the exit status; see :func:`run_dashboard`."""
+        self._updated_at = trio.current_time()
+        self._follow_ui()
+        try:
+            # Before entering the screen, so that no signal can kill the process in between.
+            with trio.open_signal_receiver(*_HANDLED_SIGNALS) as signals:
+                async with trio.open_nursery() as nursery:
+                    self._tty.enter()
+                    self._redraw_now()  # the first frame waits for no data
+                    nursery.start_soon(self._handle_signals, signals, nursery)
+                    nursery.start_soon(self._read_keys, nursery)
+                    nursery.start_soon(self._draw)
+                    nursery.start_soon(self._watch_staleness)
+                    nursery.start_soon(self._feed)
+        except* TerminalGoneError:
+            self._status = 128 + signal.SIGHUP
+        finally:
+            with trio.move_on_after(LEAVE_SECONDS, shield=True):
+                await self._tty.leave()
+        return self._status
+
+    async def _feed(self) -> None:
+        """Run the source once the first frame is out: loading its modules would delay the frame."""
+        await self._has_drawn.wait()
+        await self._source.run(self._model, self._changed)
+
+    def _stop(self, status: int, nursery: trio.Nursery) -> None:
+        self._status = status
+        nursery.cancel_scope.cancel(reason="the dashboard is closing")
+
+    def _changed(self) -> None:
+        self._updated_at = trio.current_time()
+        self._dirty.set()
+
+    def _redraw_now(self) -> None:
+        """Request a frame without waiting for further changes."""
+        self._dirty.set()
+        self._urgent.set()
+
+    # Signals.
+
+    async def _handle_signals(self, signals: AsyncIterator[int], nursery: trio.Nursery) -> None:
+        """Handle signals: stop, suspend, resume or redraw."""
+        async for number in signals:
+            if number in _STOP_SIGNALS:
+                self._stop(128 + number, nursery)
+            elif number == signal.SIGTSTP:
+                await self._suspend()
+            else:
+                if number == signal.SIGCONT:
+                    nursery.start_soon(self._resume)
+                self._painter.forget()
+                self._redraw_now()
+
+    async def _suspend(self) -> None:
+        """Restore the screen and stop the process; SIGCONT resumes it."""
+        self._sending.cancel(reason="the dashboard is being suspended")
+        with trio.move_on_after(LEAVE_SECONDS, shield=True):
+            await self._tty.leave()
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    async def _resume(self) -> None:
+        await self._tty.resume()
+        self._painter.forget()
+        self._redraw_now()
+
+    # Keys.
+
+    async def _read_keys(self, nursery: trio.Nursery) -> None:
+        decoder = KeyDecoder()
+        while True:
+            seconds = decoder.wait_seconds
+            data: bytes | None = None
+            with trio.move_on_after(math.inf if seconds is None else seconds):
+                data = await self._tty.read()
+            for event in decoder.flush() if data is None else decoder.feed(data):
+                effect = self._ui.press(event, self._model)
+                if effect is not None:
+                    self._carry_out(effect, nursery)
+            self._follow_ui()
+            self._redraw_now()
+
+    def _carry_out(self, effect: Effect, nursery: trio.Nursery) -> None:
+        match effect:
+            case Quit():
+                self._stop(0, nursery)
+            case Redraw():
+                self._painter.forget()
+            case UseMouse(on):
+                self._tty.use_mouse(on)
+            case Export(path):
+                nursery.start_soon(self._export, path)
+            case Act():
+                nursery.start_soon(self._act, effect)
+
+    def _follow_ui(self) -> None:
+        """Pass the current view and refresh interval on to the source."""
+        self._source.interval_seconds = self._ui.refresh_seconds
+        view = self._ui.current.view
+        focus = (view.section, view.section_key)
+        if focus != self._focus:
+            self._focus = focus
+            self._source.focus(*focus)
+
+    async def _act(self, act: Act) -> None:
+        await trio.lowlevel.checkpoint()
+        label = act.action.label
+        self._ui.show_message(f"{label}{self._glyphs.ellipsis}")
+        try:
+            done = await act.action.run(self._source, act.row, act.answers)
+        except (TrionetError, OSError, ValueError) as error:
+            self._ui.show_message(f"{label}: {error}", is_alarm=True)
+        else:
+            self._ui.show_message(done)
+        self._redraw_now()
+
+    async def _export(self, path: str) -> None:
+        await trio.lowlevel.checkpoint()
+        form = path.rpartition(".")[2].lower()
+        is_alarm = True
+        try:
+            text = await self._exported(form)
+            if text is None:
+                message = f"export: .{form} needs a table, and this view has none"
+            else:
+                written = await trio.to_thread.run_sync(write_new_file, Path(path), text)
+                message = f"written to {written}"
+                is_alarm = False
+        except OSError as error:
+            message = f"export: {path}: {error.strerror}"
+        except Exception as error:  # boundary: one view
+            message = f"export: the view {self._log_failure(error)} failed; see the log"
+        self._ui.show_message(message, is_alarm=is_alarm)
+        self._redraw_now()
+
+    async def _exported(self, form: str) -> str | None:
+        """The current frame, or all rows of the table; None if that form needs a table."""
+        await trio.lowlevel.checkpoint()
+        place = self._ui.current
+        place.update(self._model, is_paused=self._ui.is_paused)
+        while place.is_updating:
+            place.step()
+            await trio.lowlevel.checkpoint()
+        if form in FRAME_FORMS:
+            return FRAME_FORMS[form](self._frame())
+        return None if place.table is None else TABLE_FORMS[form](place.table, place.rows)
+
+    # Drawing.
+
+    async def _draw(self) -> None:
+        """Draw whenever something changed; a terminal that reads slowly gets fewer frames."""
+        seconds = COALESCE_SECONDS
+        while True:
+            await self._dirty.wait()
+            with trio.move_on_after(seconds):
+                await self._urgent.wait()
+            is_urgent = self._urgent.is_set()
+            self._dirty, self._urgent = trio.Event(), trio.Event()
+            seconds = await self._show()
+            if self._ui.current.is_updating and await self._finish_update(is_urgent=is_urgent):
+                seconds = await self._show()
+
+    async def _show(self) -> float:
+        """Draw a frame. Returns how long to gather changes before the next, in seconds."""
+        if not self._tty.is_entered:
+            await trio.lowlevel.checkpoint()
+            return COALESCE_SECONDS  # suspended; resuming requests a frame
+        began = perf_counter()
+        data = self._painter.paint(self._frame().lines)
+        rest = _rest(began, DRAWING_SHARE)
+        self._has_drawn.set()
+        with trio.CancelScope() as self._sending:
+            await self._tty.send(data)
+        return max(COALESCE_SECONDS, rest)
+
+    async def _finish_update(self, *, is_urgent: bool) -> bool:
+        """Finish filtering the rows in small steps.
+
+        Args:
+            is_urgent: whether a user waits for it; otherwise it rests as drawing does.
+
+        Returns:
+            False if a key arrived meanwhile, which is handled first.
+        """
+        place = self._ui.current
+        await trio.lowlevel.checkpoint()
+        while place.is_updating:
+            if self._urgent.is_set():
+                return False
+            began = perf_counter()
+            try:
+                place.step()
+            except Exception:  # boundary: one view, which fails again when it is drawn
+                return True
+            await trio.sleep(0 if is_urgent else _rest(began, DRAWING_SHARE))
+        return True
+
+    def _frame(self) -> Frame:
+        size = self._tty.size()
+        if size != self._size:
+            self._size = size
+            self._painter.forget()
+        stale = trio.current_time() - self._updated_at
+        if stale < STALE_INTERVALS * self._ui.refresh_seconds:
+            stale = 0.0
+        try:
+            return draw(self._ui, self._model, *size, self._glyphs, stale, trio.current_time())
+        except Exception as error:  # boundary: one view
+            name = self._log_failure(error)
+            return failed_frame(self._ui, self._model, name, *size, self._glyphs)
+
+    def _log_failure(self, error: Exception) -> str:
+        """Log the first failure of a view. Returns the view's name."""
+        name = self._ui.current.view.name
+        if name not in self._failed:
+            self._failed.add(name)
+            logger.error("view %s failed", name, exc_info=error)
+        return name
+
+    async def _watch_staleness(self) -> None:
+        """Redraw the header while data is stale, so that its age grows."""
+        while True:
+            await trio.sleep(STALE_CHECK_SECONDS)
+            if self._model.failing or trio.current_time() - self._updated_at > STALE_SECONDS:
+                self._dirty.set()
+
+
+def _rest(began: float, share: float) -> float:
+    """How long to rest after work since ``began``, so that it takes ``share`` of the time."""
+    spent = perf_counter() - began
+    return spent / share - spent
+
+
+def write_new_file(path: Path, text: str) -> Path:
+    """Write a new file; if the name is taken, a number is added to it. Returns the path.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    for number in range(1, FILES_MAX):
+        numbered = path if number == 1 else path.with_stem(f"{path.stem}-{number}")
+        try:
+            with numbered.open("x", encoding="utf-8") as file:
+                file.write(text)
+        except FileExistsError:
+            continue
+        return numbered
+    raise FileExistsError(errno.EEXIST, "too many files of that name", str(path))

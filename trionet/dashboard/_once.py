@@ -1,0 +1,301 @@
+"""The dashboard without a screen: a view printed once, or a line of figures every few seconds."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+import attrs
+import trio
+
+from .._util._single_error import raise_single_error
+from ..errors import TrionetError
+from .drawing import _figure_lines as figure_lines
+from .drawing import _palette as palette
+from .drawing._cells import ASCII, UNICODE, Glyphs
+from .drawing._export import FRAME_FORMS, TABLE_FORMS, as_text
+from .drawing._frame import Frame
+from .drawing._table_lines import exactly, heading_line, layout, row_line
+from .drawing._wrapping import wrapped
+from .model._figures import FIGURES
+from .model._model import Model
+from .model._pipeline import Pipeline
+from .model._section import Section
+from .ui._screen import draw
+from .ui._ui import Ui
+from .ui._view import Line, Pen, View
+from .ui._view_state import ViewState
+from .views import all_views
+
+if TYPE_CHECKING:
+    from .sources import Source
+
+#: The time between two reads; rates need two.
+LOOK_SECONDS: Final = 0.5
+#: How long to wait for the source before showing what is known so far.
+WAIT_SECONDS: Final = 15.0
+#: The headings are repeated after this many lines of figures.
+HEADINGS_EVERY: Final = 20
+
+#: The figures of a line, with heading and width.
+ROLLING: Final[Mapping[str, tuple[str, int]]] = {
+    "requests": ("REQUESTS", 10),
+    "errors": ("ERRORS", 8),
+    "bytes_in": ("BYTES IN", 11),
+    "bytes_out": ("BYTES OUT", 11),
+    "connections": ("CONNS", 7),
+    "in_flight": ("IN FLIGHT", 9),
+    "request_queue": ("QUEUE", 6),
+    "loop_idle": ("IDLE", 6),
+    "loop_lag_p99": ("LAG P99", 8),
+    "topics": ("TOPICS", 7),
+    "partitions": ("PARTS", 7),
+    "under_replicated": ("UNDER", 6),
+    "groups": ("GROUPS", 7),
+    "lag": ("GROUP LAG", 9),
+}
+
+#: The formats of :func:`render_once`.
+ONCE_FORMS: Final = ("text", *(form for form in FRAME_FORMS if form != "txt"), *TABLE_FORMS)
+#: The formats of :func:`roll`.
+ROLLING_FORMS: Final = ("text", "json", "csv")
+
+
+class NoDataError(TrionetError):
+    """The data of a view could not be read, or the source does not have it."""
+
+
+class NotATableError(Exception):
+    """JSON or CSV was requested for a view without a table."""
+
+
+@attrs.frozen
+class OnceOptions:
+    """What to print.
+
+    Attributes:
+        view: the name of the view.
+        form: one of :data:`ONCE_FORMS`.
+        width: in cells.
+        height: of a picture, in lines; text is as long as the view.
+        ascii: whether to print only ASCII.
+        filter: words that rows must contain, as after ``/``.
+    """
+
+    view: str = "overview"
+    form: str = "text"
+    width: int = 120
+    height: int = 40
+    ascii: bool = False
+    filter: str = ""
+
+    @property
+    def glyphs(self) -> Glyphs:
+        """The characters to draw with."""
+        return ASCII if self.ascii else UNICODE
+
+
+async def render_once(source: Source, options: OnceOptions) -> str:
+    """Read a source twice within a second, and return the view.
+
+    Args:
+        source: what to show.
+        options: which view, and in which format.
+
+    Raises:
+        NotATableError: JSON or CSV was requested for a view without a table.
+        NoDataError: nothing could be read; or JSON or CSV was requested and the source does not
+            have the data.
+    """
+    ui = Ui(all_views(), options.view)
+    model = Model()
+    with raise_single_error():
+        async with trio.open_nursery() as nursery:
+            await _read(source, model, ui.current.view, nursery)
+            nursery.cancel_scope.cancel(reason="the view was read")
+    if not has_data(model, ui.current.view) or _failure(model, ui.current.view) is not None:
+        raise NoDataError(_why_nothing(source, model, ui.current.view))
+    ui.current.filter = options.filter
+    ui.current.update_fully(model)
+    form, width, height, glyphs = options.form, options.width, options.height, options.glyphs
+    if form in FRAME_FORMS and form != "txt":
+        return FRAME_FORMS[form](draw(ui, model, width, height, glyphs))
+    if form == "text":
+        pen = Pen(width, height, glyphs)
+        return as_text(Frame(width, whole_view(ui.current, model, pen)))
+    if ui.current.table is None:
+        raise NotATableError(
+            f"the view {options.view} has no table; its figures are printed by --interval"
+        )
+    if ui.current.table.missing is not None:
+        raise NoDataError(ui.current.table.missing)
+    return TABLE_FORMS[form](ui.current.table, ui.current.rows)
+
+
+async def _read(source: Source, model: Model, view: View, nursery: trio.Nursery) -> None:
+    """Run the source until the view has its data, and figures were read twice."""
+    changed = trio.Event()
+
+    def on_change() -> None:
+        nonlocal changed
+        changed.set()
+        changed = trio.Event()
+
+    source.interval_seconds = LOOK_SECONDS
+    source.focus(view.section, view.section_key)
+    with trio.move_on_after(WAIT_SECONDS):
+        await nursery.start(source.run, model, on_change)
+        began = trio.current_time()
+        while not (
+            has_data(model, view)
+            and has_rates(model)
+            and trio.current_time() >= began + LOOK_SECONDS
+        ):
+            await changed.wait()
+
+
+def has_data(model: Model, view: View) -> bool:
+    """Whether the model has the data of a view, or knows why it has not."""
+    section = _section(model, view)
+    if section is None:
+        return bool(model.figures or model.alarms)
+    return any(each is not None for each in (section.updated_at, section.missing, section.failure))
+
+
+def has_rates(model: Model) -> bool:
+    """Whether a broker that reports its internals was read twice."""
+    return model.apis.updated_at is None or "requests" in model.figures
+
+
+def _section(model: Model, view: View) -> Section[Any, Any] | None:
+    section = getattr(model, view.section or "", None)
+    if isinstance(section, Pipeline):
+        section = section.minutes
+    return section if isinstance(section, Section) else None
+
+
+def _failure(model: Model, view: View) -> str | None:
+    """Why nothing at all could be read for a view; None if something was."""
+    section = _section(model, view)
+    if section is None:
+        return None if model.figures else next(iter(model.alarms.values()), None)
+    return section.failure if section.updated_at is None else None
+
+
+def _why_nothing(source: Source, model: Model, view: View) -> str:
+    return _failure(model, view) or f"{source.name}: no response within {WAIT_SECONDS:g} s"
+
+
+def whole_view(state: ViewState, model: Model, pen: Pen) -> list[Line]:
+    """A view with all its rows, without the header, tabs and hints."""
+    mark = pen.glyphs.ellipsis
+    return [exactly(line, pen.width, mark=mark) for line in _lines(state, model, pen)]
+
+
+def _lines(state: ViewState, model: Model, pen: Pen) -> list[Line]:
+    state.update_fully(model)
+    view, table = state.view, state.table
+    lines = [*view.summary(model, pen)]
+    if table is None:
+        return [*lines, *view.lines(model, pen)]
+    if table.missing is not None:
+        lines += [[pen.text(each, palette.NOTE)] for each in wrapped(table.missing, pen.width)]
+        return lines
+    columns = layout(table.columns, pen.width)
+    lines.append(heading_line(columns, pen, state.sorted_by, descending=state.descending))
+    lines += [row_line(table, columns, row, pen, is_selected=False) for row in state.rows]
+    return lines
+
+
+async def roll(
+    source: Source, interval_seconds: float, count: int | None, form: str, out: TextIO
+) -> None:
+    """Write a line of figures every few seconds.
+
+    Args:
+        source: what to show.
+        interval_seconds: the time between two lines.
+        count: how many lines; None continues until cancelled.
+        form: one of :data:`ROLLING_FORMS`; JSON has a document per line.
+        out: flushed after each line.
+
+    Raises:
+        OSError: ``out`` cannot be written.
+    """
+    model = Model()
+    writer = _WRITERS[form](out)
+    source.interval_seconds = interval_seconds
+    source.focus(None)
+    with raise_single_error():
+        async with trio.open_nursery() as nursery:
+            with trio.move_on_after(WAIT_SECONDS):
+                await nursery.start(source.run, model, lambda: None)
+            written = 0
+            while count is None or written < count:
+                await trio.sleep(interval_seconds)  # rates need two looks
+                writer.write(datetime.now().astimezone(), model)
+                out.flush()
+                written += 1
+            nursery.cancel_scope.cancel(reason="all lines are written")
+
+
+class _TextLines:
+    """Columns for people, only of figures that were reported."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._written = 0
+        self._names: Sequence[str] = ()
+
+    def write(self, now: datetime, model: Model) -> None:
+        reported = model.figures.reported()
+        names = [name for name in ROLLING if name in reported]
+        if names != self._names or self._written % HEADINGS_EVERY == 0:
+            self._names = names
+            titles = (f"{title:>{width}}" for title, width in map(ROLLING.__getitem__, names))
+            self._out.write(f"{'TIME':<8} {' '.join(titles)}\n")
+        texts = (_cell(name, model.figures.get(name)) for name in names)
+        self._out.write(f"{now:%H:%M:%S} {' '.join(texts)}\n")
+        for alarm in model.alarms.values():
+            self._out.write(f"! {' '.join(wrapped(alarm, 10_000))}\n")
+        self._written += 1
+
+
+def _cell(name: str, value: float | None) -> str:
+    return f"{figure_lines.shown(name, value):>{ROLLING[name][1]}}"
+
+
+class _JsonLines:
+    """All known figures by name."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def write(self, now: datetime, model: Model) -> None:
+        document: dict[str, Any] = {"time": now.isoformat(timespec="milliseconds")}
+        document.update(model.figures)
+        if model.alarms:
+            document["alarms"] = list(model.alarms.values())
+        self._out.write(json.dumps(document, allow_nan=False) + "\n")
+
+
+class _CsvLines:
+    """All figures, known or not, so that the columns never change."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._writer = csv.writer(out, lineterminator="\n")
+        self._writer.writerow(("time", *FIGURES))
+
+    def write(self, now: datetime, model: Model) -> None:
+        time = now.isoformat(timespec="milliseconds")
+        self._writer.writerow((time, *(model.figures.get(name) for name in FIGURES)))
+
+
+_WRITERS: Final[Mapping[str, type[_TextLines | _JsonLines | _CsvLines]]] = {
+    "text": _TextLines,
+    "json": _JsonLines,
+    "csv": _CsvLines,
+}

@@ -1,0 +1,1 @@
+"""Text, numbers, charts and tables as lines of an exact width; pure."""

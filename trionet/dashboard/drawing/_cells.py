@@ -1,0 +1,198 @@
+"""Text and small charts of an exact width in terminal cells; pure.
+
+Text from outside is passed through :func:`sanitized` first: an escape sequence in a client id must
+not reach the terminal, and a newline must not break a row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import attrs
+from rich.cells import cell_len, set_cell_size
+
+from ..._util._printable import printable
+
+#: The characters beyond ASCII in the dashboard's own texts, and their replacements without Unicode.
+_IN_ASCII: Final = str.maketrans({"µ": "u", "…": "~"})
+#: Longer texts are cut before they are examined: no screen is that wide.
+CHARS_MAX: Final = 600
+
+
+@attrs.frozen
+class Glyphs:
+    """The characters that charts are made of.
+
+    Attributes:
+        is_ascii: whether only ASCII can be shown.
+        ramp: heights of a sparkline, the lowest first.
+        shades: densities of a heat strip, the emptiest first.
+        parts: the segments of a stacked bar, in order.
+        full: a full cell of a bar.
+        rest: an empty cell of a bar.
+        ellipsis: marks where text was cut.
+        rising: marks the ascending sort column.
+        falling: marks the descending sort column.
+        into: between the titles of stacked views.
+        rule: a horizontal line.
+        dot: separates words.
+    """
+
+    is_ascii: bool
+    ramp: str
+    shades: str
+    parts: str
+    full: str
+    rest: str
+    ellipsis: str
+    rising: str
+    falling: str
+    into: str
+    rule: str
+    dot: str
+
+
+UNICODE: Final = Glyphs(
+    is_ascii=False,
+    ramp="▁▂▃▄▅▆▇█",
+    shades=" ░▒▓█",
+    parts="█▓▒░▞▚",
+    full="█",
+    rest="░",
+    ellipsis="…",
+    rising="▲",
+    falling="▼",
+    into="→",
+    rule="─",
+    dot="·",
+)
+ASCII: Final = Glyphs(
+    is_ascii=True,
+    ramp="_.:-=+*#",
+    shades=" .:*#",
+    parts="#=+-~%",
+    full="#",
+    rest=".",
+    ellipsis="~",
+    rising="^",
+    falling="v",
+    into=">",
+    rule="-",
+    dot="|",
+)
+
+
+def sanitized(text: str, glyphs: Glyphs = UNICODE) -> str:
+    """The text with everything escaped that a terminal might interpret, hide or reorder.
+
+    C0, C1, bidirectional and invisible characters become escapes, a backslash becomes two; without
+    Unicode, all characters beyond ASCII become escapes, too.
+    """
+    if len(text) > CHARS_MAX:
+        text = text[:CHARS_MAX] + glyphs.ellipsis
+    if text.isascii() and text.isprintable() and "\\" not in text:
+        return text
+    shown = printable(text)
+    if glyphs.is_ascii:
+        shown = shown.translate(_IN_ASCII).encode("ascii", "backslashreplace").decode("ascii")
+    return shown
+
+
+def fit(text: str, width: int, *, right: bool = False, glyphs: Glyphs = UNICODE) -> str:
+    """Sanitized text in exactly ``width`` cells: padded, or cut with an ellipsis.
+
+    Args:
+        text: sanitized text.
+        width: in cells.
+        right: whether to align it to the right.
+        glyphs: for the ellipsis.
+    """
+    if width <= 0:
+        return ""
+    length = len(text) if text.isascii() else cell_len(text)
+    if length > width:
+        cut = set_cell_size(text, width - 1)
+        # A character of two cells may have been cut in half, which leaves a blank.
+        return cut + glyphs.ellipsis
+    blanks = " " * (width - length)
+    return blanks + text if right else text + blanks
+
+
+def fit_sanitized(text: str, width: int, *, right: bool = False, glyphs: Glyphs = UNICODE) -> str:
+    """Any text in exactly ``width`` cells: :func:`sanitized` and :func:`fit`."""
+    # The fast path for most texts, of which a frame has hundreds.
+    if len(text) <= width and text.isascii() and text.isprintable() and "\\" not in text:
+        return text.rjust(width) if right else text.ljust(width)
+    return fit(sanitized(text, glyphs), width, right=right, glyphs=glyphs)
+
+
+def sparkline(values: Iterable[float | None], width: int, glyphs: Glyphs = UNICODE) -> str:
+    """The last values as heights, the newest at the right, scaled to the largest.
+
+    None is a blank; zero has the lowest height.
+    """
+    shown = list(values)[-width:] if width > 0 else []
+    top = max((value for value in shown if value is not None), default=0.0)
+    steps = len(glyphs.ramp) - 1
+    text = "".join(
+        " " if value is None else glyphs.ramp[_step(value, top, steps)] for value in shown
+    )
+    return text.rjust(width)
+
+
+def _step(value: float, top: float, steps: int) -> int:
+    if value <= 0 or top <= 0:
+        return 0
+    # Anything above zero is visible.
+    return max(1, min(steps, round(value / top * steps)))
+
+
+def bar(fraction: float, width: int, glyphs: Glyphs = UNICODE) -> str:
+    """A bar filled to a fraction of its width, 0 to 1."""
+    filled = round(max(0.0, min(1.0, fraction)) * width)
+    if filled == 0 and fraction > 0 and width > 0:
+        filled = 1
+    return glyphs.full * filled + glyphs.rest * (width - filled)
+
+
+def shares(parts: Sequence[float], width: int) -> list[int]:
+    """Distribute ``width`` cells among the parts of a stacked bar; all zero if all parts are.
+
+    By largest remainder, so that rounding does not make the bar longer or shorter.
+    """
+    total = sum(parts)
+    if total <= 0 or width <= 0:
+        return [0] * len(parts)
+    exact = [max(0.0, part) / total * width for part in parts]
+    cells = [int(each) for each in exact]
+    order = sorted(range(len(parts)), key=lambda index: cells[index] - exact[index])
+    for index in order[: width - sum(cells)]:
+        cells[index] += 1
+    return cells
+
+
+def columns_chart(values: Sequence[float], height: int, glyphs: Glyphs = UNICODE) -> list[str]:
+    """Vertical bars side by side, one cell wide; returns the lines from top to bottom."""
+    top = max(values, default=0.0)
+    steps = len(glyphs.ramp)
+    if top <= 0:
+        return [" " * len(values)] * height
+    # In eighths of a cell; anything above zero has at least one.
+    heights = [0 if value <= 0 else max(1, round(value / top * height * steps)) for value in values]
+    return [
+        "".join(_cell_of_column(each - level * steps, glyphs) for each in heights)
+        for level in reversed(range(height))
+    ]
+
+
+def _cell_of_column(steps: int, glyphs: Glyphs) -> str:
+    if steps <= 0:
+        return " "
+    return glyphs.ramp[min(steps, len(glyphs.ramp)) - 1]
+
+
+def heat(values: Iterable[float], top: float, glyphs: Glyphs = UNICODE) -> str:
+    """One cell per value, denser the nearer it is to ``top``."""
+    steps = len(glyphs.shades) - 1
+    return "".join(glyphs.shades[_step(value, top, steps) if value > 0 else 0] for value in values)

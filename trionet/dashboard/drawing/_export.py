@@ -1,0 +1,116 @@
+"""Frames and tables as files: SVG, HTML, text, JSON and CSV; pure."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from io import StringIO
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.segment import SegmentLines
+from rich.terminal_theme import TerminalTheme
+
+from ..ui._view import Table, Value
+from ._frame import Frame
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: Dark, with enough contrast for text; the dashboard's palette is made for it.
+_THEME: Final = TerminalTheme(
+    (22, 24, 29),
+    (222, 226, 230),
+    [
+        (33, 37, 41),
+        (213, 94, 0),
+        (0, 158, 115),
+        (240, 228, 66),
+        (0, 114, 178),
+        (204, 121, 167),
+        (86, 180, 233),
+        (206, 212, 218),
+    ],
+)
+
+
+def as_text(frame: Frame) -> str:
+    """A frame as text, without trailing blanks."""
+    lines = ("".join(segment.text for segment in line).rstrip() for line in frame.lines)
+    return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def as_html(frame: Frame) -> str:
+    """A frame as a self-contained HTML page."""
+    return _printed(frame).export_html(theme=_THEME, inline_styles=True)
+
+
+def as_svg(frame: Frame, title: str = "trionet dashboard", unique_id: str | None = None) -> str:
+    """A frame as an SVG picture.
+
+    Args:
+        frame: what to show.
+        title: above it.
+        unique_id: prefix of its style names, so that several pictures fit into one page; by
+            default a hash of the content.
+    """
+    return _printed(frame).export_svg(title=title, theme=_THEME, unique_id=unique_id)
+
+
+def _printed(frame: Frame) -> Console:
+    from rich.console import Console  # large, and only needed for exports
+
+    console = Console(
+        file=StringIO(),
+        record=True,
+        width=frame.width,
+        height=len(frame.lines),
+        force_terminal=True,
+        color_system="truecolor",
+        no_color=False,
+        legacy_windows=False,
+    )
+    console.print(SegmentLines(frame.lines, new_lines=True), end="", soft_wrap=True)
+    return console
+
+
+def records(table: Table[Any], rows: Iterable[Any]) -> Iterator[dict[str, Value]]:
+    """Rows of a table as raw values by column name."""
+    values = {column.name: column.value for column in table.columns if column.value is not None}
+    for row in rows:
+        yield {name: value(row) for name, value in values.items()}
+
+
+def as_json(table: Table[Any], rows: Iterable[Any]) -> str:
+    """Rows of a table as a JSON array of objects."""
+    return json.dumps(list(records(table, rows)), indent=2, allow_nan=False) + "\n"
+
+
+def as_csv(table: Table[Any], rows: Iterable[Any]) -> str:
+    """Rows of a table as CSV with a header; values that look like formulas are quoted."""
+    out = StringIO()
+    writer = csv.DictWriter(out, table.sortable(), lineterminator="\n")
+    writer.writeheader()
+    for record in records(table, rows):
+        writer.writerow({name: _plain(value) for name, value in record.items()})
+    return out.getvalue()
+
+
+def _plain(value: Value) -> Value:
+    # Client ids are arbitrary, such as `=HYPERLINK(...)`.
+    if isinstance(value, str) and value[:1] in {"=", "+", "-", "@", "\t", "\r"}:
+        return f"'{value}"
+    return value
+
+
+#: Formats of frames, and of tables, by file extension.
+FRAME_FORMS: Final[Mapping[str, Callable[[Frame], str]]] = {
+    "svg": as_svg,
+    "html": as_html,
+    "txt": as_text,
+}
+TABLE_FORMS: Final[Mapping[str, Callable[[Table[Any], Sequence[Any]], str]]] = {
+    "json": as_json,
+    "csv": as_csv,
+}
+FORMS: Final = (*FRAME_FORMS, *TABLE_FORMS)

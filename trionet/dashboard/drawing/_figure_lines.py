@@ -1,0 +1,99 @@
+"""Figures of the model as lines: a name, a chart and the newest value; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from rich.segment import Segment
+
+from ..model._figures import FIGURES, Unit
+from ..ui._view import Line, Pen
+from . import _number_format as amounts
+from . import _palette as palette
+from ._cells import bar
+from ._table_lines import LABEL_CELLS, NUMBER_CELLS, chart_line, exactly
+
+if TYPE_CHECKING:
+    from ..model._model import Model
+
+_SHOWN: Final[Mapping[Unit, Callable[[float | None], str]]] = {
+    Unit.COUNT: amounts.count,
+    Unit.PER_SECOND: amounts.per_second,
+    Unit.BYTES: amounts.size,
+    Unit.BYTES_PER_SECOND: lambda value: f"{amounts.size(value)}/s",
+    Unit.SHARE: amounts.percent,
+    Unit.SECONDS: amounts.duration,
+}
+
+
+def shown(name: str, value: float | None) -> str:
+    """A figure's value with its unit; ``-`` if it is unknown."""
+    return "-" if value is None else _SHOWN[FIGURES[name].unit](value)
+
+
+def charts(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
+    """A line with a sparkline for each figure that is reported."""
+    for name in names:
+        history = model.figures.history(name)
+        if len(history):
+            text = shown(name, history.last)
+            yield chart_line(FIGURES[name].title, history.values(pen.width), text, pen)
+
+
+def gauges(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
+    """A line with a bar for each share that is reported."""
+    for name in names:
+        if len(model.figures.history(name)):
+            value = model.figures.get(name)
+            yield gauge(FIGURES[name].title, value, shown(name, value), pen)
+
+
+def gauge(title: str, fraction: float | None, text: str, pen: Pen) -> Line:
+    """A name, a bar and a number; the bar is blank if the fraction is unknown."""
+    width = max(0, pen.width - LABEL_CELLS - NUMBER_CELLS - 2)
+    return [
+        pen.cell(title, LABEL_CELLS, palette.BOLD),
+        Segment(" "),
+        Segment(
+            " " * width if fraction is None else bar(fraction, width, pen.glyphs), palette.CHART
+        ),
+        Segment(" "),
+        pen.cell(text, NUMBER_CELLS, right=True),
+    ]
+
+
+def numbers(model: Model, names: Iterable[str], pen: Pen) -> Iterator[Line]:
+    """Names and values, several per line."""
+    line: Line = []
+    left = pen.width
+    for name in names:
+        if not len(model.figures.history(name)):
+            continue
+        title, text = FIGURES[name].title, shown(name, model.figures.get(name))
+        needed = len(title) + len(text) + 4
+        if needed > left and line:
+            yield line
+            line, left = [], pen.width
+        line += [pen.text(f"{title} ", palette.DIM), pen.text(f"{text}   ", palette.BOLD)]
+        left -= needed
+    if line:
+        yield line
+
+
+def request_queue(model: Model, pen: Pen) -> Iterator[Line]:
+    """How full the request queue is."""
+    if not len(model.figures.history("request_queue")):
+        return
+    queued, most = (model.figures.get(name) for name in ("request_queue", "request_queue_max"))
+    is_known = queued is not None and most
+    text = f"{amounts.count(queued)}/{amounts.count(most)}" if is_known else "-"
+    yield gauge("request queue", queued / most if queued is not None and most else None, text, pen)
+
+
+def beside(left: Sequence[Line], right: Sequence[Line], width: int, gap: int) -> Iterator[Line]:
+    """Two blocks of lines side by side; the left one is ``width`` cells wide."""
+    for index in range(max(len(left), len(right))):
+        line = left[index] if index < len(left) else []
+        other = right[index] if index < len(right) else []
+        yield [*exactly(line, width), Segment(" " * gap), *other]

@@ -1,0 +1,189 @@
+"""Tables as lines of exact width: columns that fit, one line per row; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from rich.cells import cell_len, set_cell_size
+from rich.segment import Segment
+from rich.style import Style
+
+from ..ui._view import Column, Line, Pen, Table
+from . import _palette as palette
+from ._cells import fit_sanitized, shares, sparkline
+
+#: Cells between two columns.
+GAP: Final = 1
+_GAP: Final = " " * GAP
+
+
+def layout(columns: Sequence[Column[Any]], width: int) -> list[tuple[Column[Any], int]]:
+    """Choose the columns that fit. Returns each with its width.
+
+    The least important columns are dropped, from the right; spare width goes to columns that grow.
+    If even the columns that are never dropped are too wide, the rightmost is cut.
+    """
+    kept = [column for column in columns if column.width]
+    while _needed(kept) > width and any(column.priority for column in kept):
+        least = max(column.priority for column in kept)
+        last = max(index for index, column in enumerate(kept) if column.priority == least)
+        del kept[last]
+    spare = max(0, width - _needed(kept))
+    grown = shares([float(column.grow) for column in kept], spare)
+    found: list[tuple[Column[Any], int]] = []
+    left = width
+    for column, more in zip(kept, grown, strict=True):
+        cells = min(column.width + more, left)
+        if cells > 0:
+            found.append((column, cells))
+        left -= cells + GAP
+    return found
+
+
+def _needed(columns: Sequence[Column[Any]]) -> int:
+    return sum(column.width for column in columns) + GAP * max(0, len(columns) - 1)
+
+
+def heading_line(
+    columns: Sequence[tuple[Column[Any], int]], pen: Pen, sort: str | None, *, descending: bool
+) -> Line:
+    """The column titles, with a mark at the one that the table is sorted by."""
+    mark = pen.glyphs.falling if descending else pen.glyphs.rising
+    line: Line = []
+    for column, width in columns:
+        title = column.title + mark if column.name == sort else column.title
+        if len(title) > width:  # the mark is more important than the last letter
+            title = title[: width - 1] + mark if column.name == sort else title[:width]
+        line.append(Segment(f"{title:>{width}}" if column.right else f"{title:<{width}}"))
+        line.append(Segment(" " * GAP))
+    return [Segment(segment.text, palette.HEADING) for segment in line[:-1]]
+
+
+def row_line(
+    table: Table[Any],
+    columns: Sequence[tuple[Column[Any], int]],
+    row: Any,
+    pen: Pen,
+    *,
+    is_selected: bool,
+) -> Line:
+    """A row, as wide as its columns; the selected row is a bar over the whole width."""
+    plain = palette.PLAIN
+    base = plain if table.style is None else table.style(row) or plain
+    line: Line = []
+    # Adjacent plain cells are merged into one segment, since each segment costs. Text beyond ASCII
+    # stays separate: after it the painter positions the cursor again.
+    plain_cells: list[str] = []
+    for column, width in columns:
+        if column.draw is not None:
+            _flush(line, plain_cells)
+            line.extend(exactly(column.draw(row, width, pen), width))
+        else:
+            style = base
+            if column.style is not None:
+                style = column.style(row) or base
+            text = fit_sanitized(column.shown(row), width, right=column.right, glyphs=pen.glyphs)
+            if style is plain and text.isascii():
+                plain_cells.append(text)
+            else:
+                _flush(line, plain_cells)
+                line.append(Segment(text, style))
+        plain_cells.append(_GAP)
+    del plain_cells[-1]
+    _flush(line, plain_cells)
+    if not is_selected:
+        return line
+    # Without colours: reversed ones are hard to read.
+    text = "".join(segment.text for segment in line)
+    return exactly([Segment(text, palette.CURSOR)], pen.width)
+
+
+def _flush(line: Line, plain_cells: list[str]) -> None:
+    """Append plain cells as one segment."""
+    if plain_cells:
+        line.append(Segment("".join(plain_cells), palette.PLAIN))
+        plain_cells.clear()
+
+
+def exactly(
+    line: Iterable[Segment], width: int, style: Style | None = None, *, mark: str = ""
+) -> Line:
+    """The line cut or padded to an exact width.
+
+    Args:
+        line: what to show.
+        width: in cells.
+        style: of the padding.
+        mark: one cell wide, replaces the last cell if anything but blanks was cut.
+    """
+    found: Line = []
+    left = width
+    segments = iter(line)
+    for segment in segments:
+        text = segment.text
+        length = len(text) if text.isascii() else cell_len(text)
+        if length > left:
+            kept = set_cell_size(text, left)
+            is_cut = bool(text[len(kept.rstrip()) :].strip())
+            segment, length = Segment(kept, segment.style), left
+        else:
+            is_cut = False
+        if text:
+            found.append(segment)
+        left -= length
+        if left <= 0:
+            is_cut = is_cut or any(each.text.strip() for each in segments)
+            return _marked(found, mark) if is_cut and mark else found
+    if left:
+        found.append(Segment(" " * left, style))
+    return found
+
+
+def _marked(line: Line, mark: str) -> Line:
+    """The line with its last cell replaced by a mark."""
+    last = line[-1]
+    return [
+        *line[:-1],
+        Segment(set_cell_size(last.text, cell_len(last.text) - 1) + mark, last.style),
+    ]
+
+
+def chart_line(
+    label: str, values: Sequence[float | None], text: str, pen: Pen, style: Style = palette.CHART
+) -> Line:
+    """A name, a sparkline over the available width, and the newest value."""
+    width = max(0, pen.width - LABEL_CELLS - NUMBER_CELLS - 2)
+    return [
+        pen.cell(label, LABEL_CELLS, palette.BOLD),
+        Segment(" "),
+        Segment(sparkline(values, width, pen.glyphs), style),
+        Segment(" "),
+        pen.cell(text, NUMBER_CELLS, right=True),
+    ]
+
+
+LABEL_CELLS: Final = 18
+NUMBER_CELLS: Final = 12
+
+
+def stacked_bar(parts: Sequence[float], width: int, pen: Pen) -> Line:
+    """The parts of a whole side by side, each with its own glyph and colour."""
+    return [
+        Segment(pen.glyphs.parts[index % len(pen.glyphs.parts)] * cells, _part_style(index))
+        for index, cells in enumerate(shares(parts, width))
+        if cells
+    ]
+
+
+def legend(names: Sequence[str], pen: Pen) -> Line:
+    """The meaning of the parts of a stacked bar."""
+    line: Line = []
+    for index, name in enumerate(names):
+        glyph = pen.glyphs.parts[index % len(pen.glyphs.parts)]
+        line += [Segment(glyph * 2, _part_style(index)), Segment(f" {name}  ")]
+    return line
+
+
+def _part_style(index: int) -> Style:
+    return palette.PARTS[index % len(palette.PARTS)]

@@ -1,0 +1,121 @@
+"""The numbers of the overview, each with its history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from ._history import History
+
+
+class Unit(StrEnum):
+    """The unit of a figure."""
+
+    COUNT = "count"
+    PER_SECOND = "per second"
+    BYTES = "bytes"
+    BYTES_PER_SECOND = "bytes per second"
+    SHARE = "share"
+    """0 to 1."""
+    SECONDS = "seconds"
+
+
+@attrs.frozen
+class FigureKind:
+    """A kind of figure: its title and its unit."""
+
+    title: str
+    unit: Unit
+
+
+#: By name, in the order of exports.
+FIGURES: Final[Mapping[str, FigureKind]] = {
+    "requests": FigureKind("requests", Unit.PER_SECOND),
+    "errors": FigureKind("errors", Unit.PER_SECOND),
+    "bytes_in": FigureKind("bytes in", Unit.BYTES_PER_SECOND),
+    "bytes_out": FigureKind("bytes out", Unit.BYTES_PER_SECOND),
+    "connections": FigureKind("connections", Unit.COUNT),
+    "connections_created": FigureKind("connections opened", Unit.PER_SECOND),
+    "connections_closed": FigureKind("connections closed", Unit.PER_SECOND),
+    "in_flight": FigureKind("requests in flight", Unit.COUNT),
+    "request_queue": FigureKind("request queue", Unit.COUNT),
+    "request_queue_max": FigureKind("queued.max.requests", Unit.COUNT),
+    "response_queue": FigureKind("response queue", Unit.COUNT),
+    "delayed": FigureKind("delayed fetches", Unit.COUNT),
+    "fetch_sessions": FigureKind("fetch sessions", Unit.COUNT),
+    "loop_idle": FigureKind("loop idle", Unit.SHARE),
+    "processors_idle": FigureKind("processors idle", Unit.SHARE),
+    "handlers_idle": FigureKind("handlers idle", Unit.SHARE),
+    "acceptor_blocked": FigureKind("acceptor blocked", Unit.SHARE),
+    "loop_lag_p50": FigureKind("loop lag p50", Unit.SECONDS),
+    "loop_lag_p99": FigureKind("loop lag p99", Unit.SECONDS),
+    "loop_lag_max": FigureKind("loop lag max", Unit.SECONDS),
+    "loop_passes": FigureKind("loop passes", Unit.PER_SECOND),
+    "memory_used": FigureKind("request memory", Unit.BYTES),
+    "failed_authentications": FigureKind("failed authentications", Unit.COUNT),
+    "cpu": FigureKind("CPU", Unit.SHARE),
+    "resident": FigureKind("memory", Unit.BYTES),
+    "open_files": FigureKind("open files", Unit.COUNT),
+    "topics": FigureKind("topics", Unit.COUNT),
+    "partitions": FigureKind("partitions", Unit.COUNT),
+    "log_bytes": FigureKind("log", Unit.BYTES),
+    "brokers": FigureKind("brokers", Unit.COUNT),
+    "under_replicated": FigureKind("under-replicated partitions", Unit.COUNT),
+    "leaderless": FigureKind("partitions without leader", Unit.COUNT),
+    "groups": FigureKind("groups", Unit.COUNT),
+    "lag": FigureKind("lag of all groups", Unit.COUNT),
+}
+
+
+class Figures(Mapping[str, float]):
+    """The newest values by name; figures that are not reported, or unknown now, are absent."""
+
+    def __init__(self) -> None:
+        self._histories: dict[str, History] = {}
+
+    def __getitem__(self, name: str) -> float:
+        value = self._histories[name].last
+        if value is None:
+            raise KeyError(name)
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self.reported() if self._histories[name].last is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def reported(self) -> list[str]:
+        """The names of the figures that have ever been reported."""
+        return [name for name in FIGURES if name in self._histories]
+
+    def history(self, name: str) -> History:
+        """The history of a figure; empty if it was never reported."""
+        return self._histories.get(name) or History()
+
+    def put(self, name: str, at: float, value: float | None) -> None:
+        """Set a value; None marks a figure that was reported before as unknown.
+
+        Args:
+            name: one of :data:`FIGURES`.
+            at: the time, in seconds of the source's clock.
+            value: in the figure's unit.
+        """
+        assert name in FIGURES, name
+        if value is None:
+            self.mark_unknown((name,))
+            return
+        self._histories.setdefault(name, History()).add(at, value)
+
+    def mark_unknown(self, names: Iterable[str]) -> None:
+        """Mark figures as unknown because their source cannot be read."""
+        for name in names:
+            if name in self._histories:
+                self._histories[name].mark_unknown()
+
+    def forget(self, name: str) -> None:
+        """Drop a figure that is no longer read."""
+        self._histories.pop(name, None)

@@ -1,0 +1,500 @@
+"""Everything the dashboard knows, as rows, rates and histories.
+
+The problem: several sources report overlapping parts of one cluster. A broker's ``/snapshot`` has
+its network layer and the internals of its groups; the Kafka protocol has topics, groups and quotas.
+Each may be missing, may fail for a while, and may come back as a broker that was restarted, with
+another clock and smaller counters. Views need one consistent answer at any moment.
+
+The choice: one mutable model, without I/O, where time is a parameter. Each source updates its part
+with plain calls; what two sources know (groups, quotas) is kept per source and merged on each
+update, so that either may fail alone. Absence is explicit: every :class:`.Section` says whether its
+rows are missing (the source has none), stale (the last read failed) or incomplete. Rates and
+histories are computed here from counters, since only here two reads meet; they are dropped when a
+counter or the broker's clock goes backwards. All that is kept is bounded: histories by
+:mod:`._history`, lists by what the source has.
+
+Rejected: immutable snapshots swapped per update (copying 10,000 partitions costs more than the
+frame that shows them) and a model per source (every view would have to merge). Think again if views
+ever run in another thread: nothing here is locked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from . import _network_figures as network_figures
+from ._api_times import ApiTimes
+from ._figures import Figures
+from ._group_rows import from_internals, with_internals
+from ._history import History, Rate
+from ._pipeline import Pipeline
+from ._rows import (
+    About,
+    ApiRow,
+    BrokerRow,
+    ClosedRow,
+    CloseReasonRow,
+    ConfigRow,
+    ConnectionRow,
+    FetchSessionRow,
+    GroupRow,
+    LogRow,
+    PartitionRow,
+    ProcessorRow,
+    QuotaRow,
+    TaskRow,
+    TopicRow,
+    row_factory,
+)
+from ._section import Section
+from ._snapshot import MALFORMED, BrokerSnapshot
+from ._tail import RECORDS_MAX, TailRow
+
+if TYPE_CHECKING:
+    from ...client.consumer import ConsumerRecord
+
+#: By the names of lists in ``/snapshot``.
+_MAKERS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "connections": row_factory(ConnectionRow),
+    "recently_closed": row_factory(ClosedRow),
+    "fetch_sessions": row_factory(FetchSessionRow),
+    "log": row_factory(LogRow),
+}
+#: Shown for parts of ``/snapshot`` from a broker whose version differs from this program's.
+_UNKNOWN_FORMAT = "this broker reports them in an unknown format"
+_quota = row_factory(QuotaRow)
+_processor = row_factory(ProcessorRow)
+
+
+class Model:
+    """All that is known.
+
+    It has more than 25 methods because each kind of update by a source is one, and each is short.
+
+    Attributes:
+        about: the broker or cluster that is shown.
+        version: incremented with every change.
+        figures: the numbers of the overview, by name, with their histories.
+        apis: request counts and times by API name.
+        connections: open connections by number.
+        closed: closed connections by number, the most recent first.
+        close_reasons: how many connections were closed, by the name of the reason.
+        processors: network processors by number.
+        fetch_sessions: incremental fetch sessions by number.
+        log: lines of the broker's log by number, the newest first.
+        tasks: trio's tasks by number, in the order of the task tree.
+        brokers: the brokers of the cluster by id.
+        topics: topics by name.
+        partitions: partitions by topic and number, of the topics that are shown.
+        groups: groups by name.
+        configs: the configs of :attr:`configs_of`, by name.
+        configs_of: ``("topic", name)`` or ``("broker", id)``.
+        quotas: quotas by entity and key: connection quotas where a broker reports them, then client
+            quotas.
+        client_quotas_missing: why client quotas are unavailable; None if they are available.
+        tail: records as they arrive, the newest first, by a running number.
+        tail_of: the topic and partition (None for all) of :attr:`tail`.
+        tail_skipped: how many records were skipped because they arrived too fast.
+        pipeline: the results of ``trionet pipeline run``.
+        alarms: what a user has to know at once, by subject.
+        failing: when reading a subject began to fail; the alarm of that name says why.
+    """
+
+    def __init__(self) -> None:
+        self.about = About()
+        self.version = 0
+        self.figures = Figures()
+        self.apis: Section[str, ApiRow] = Section()
+        self.connections: Section[int, ConnectionRow] = Section()
+        self.closed: Section[int, ClosedRow] = Section()
+        self.close_reasons: Section[str, CloseReasonRow] = Section()
+        self.processors: Section[int, ProcessorRow] = Section()
+        self.fetch_sessions: Section[int, FetchSessionRow] = Section()
+        self.log: Section[int, LogRow] = Section()
+        self.tasks: Section[int, TaskRow] = Section()
+        self.brokers: Section[int, BrokerRow] = Section()
+        self.topics: Section[str, TopicRow] = Section()
+        self.partitions: Section[tuple[str, int], PartitionRow] = Section()
+        self.groups: Section[str, GroupRow] = Section()
+        self.configs: Section[str, ConfigRow] = Section()
+        self.configs_of: tuple[str, str] | None = None
+        self.quotas: Section[tuple[str, str], QuotaRow] = Section()
+        self.client_quotas_missing: str | None = None
+        self.tail: Section[int, TailRow] = Section()
+        self.tail_of: tuple[str, int | None] | None = None
+        self.tail_skipped = 0
+        self.pipeline = Pipeline()
+        self.alarms: dict[str, str] = {}
+        self.failing: dict[str, float] = {}
+        self._network_figures: Collection[str] = ()
+        self._apis: dict[str, ApiTimes] = {}
+        self._rates: dict[object, Rate] = {}
+        # When the broker was read last, and its uptime then.
+        self._seen: tuple[float | None, float | None] = (None, None)
+        self._processors: dict[int, History] = {}
+        self._client_quotas: Mapping[tuple[str, str], QuotaRow] = {}
+        self._connection_quotas: Mapping[tuple[str, str], QuotaRow] = {}
+        self._groups: dict[str, GroupRow] = {}
+        self._group_internals: dict[str, Mapping[str, Any]] = {}
+
+    # A broker's network layer is missing or cannot be read.
+
+    def mark_network_missing(self, why: str) -> None:
+        """Mark the broker's network layer as unavailable from this source."""
+        for section in self._network_sections():
+            section.mark_missing(why)
+        self.version += 1
+
+    def mark_network_failed(self, why: str) -> None:
+        """Mark the broker's network layer as unreadable for now.
+
+        Counters stay, with their age; rates and histories become unknown.
+        """
+        self.about = attrs.evolve(self.about, uptime_seconds=None)
+        # A broker that came back with a list in another format leaves rows without a history.
+        self.apis.amend(
+            {
+                name: (self._apis.get(name) or ApiTimes(name)).mark_unknown(row)
+                for name, row in self.apis.items()
+            }
+        )
+        for history in self._processors.values():
+            history.mark_unknown()
+        unknown: dict[str, Any] = {f"{rate}_rate": None for rate, _ in _PROCESSOR_RATES}
+        self.processors.amend(
+            {id: attrs.evolve(row, **unknown) for id, row in self.processors.items()}
+        )
+        self.close_reasons.amend(
+            {reason: attrs.evolve(row, rate=None) for reason, row in self.close_reasons.items()}
+        )
+        # Client quotas in the same section have no age, so measured values must not stay either.
+        self._connection_quotas = {
+            key: QuotaRow(row.entity, row.key, row.limit)
+            for key, row in self._connection_quotas.items()
+        }
+        self.quotas.amend({**self._connection_quotas, **self._client_quotas})
+        for section in self._network_sections():
+            section.mark_failed(why)
+        self._group_internals = {}  # what the cluster reports about groups is newer from now on
+        is_known = self.topics.updated_at is not None and self.topics.failure is None
+        by_others = ("topics", "partitions") if is_known else ()
+        self.figures.mark_unknown(name for name in self._network_figures if name not in by_others)
+        self.version += 1
+
+    def _network_sections(self) -> list[Section[Any, Any]]:
+        """All sections that come from the broker's network layer."""
+        return [self.apis, self.processors, self.close_reasons, *self._lists().values()]
+
+    def _lists(self) -> Mapping[str, Section[int, Any]]:
+        """The lists of ``/snapshot`` by their names there."""
+        return {
+            "connections": self.connections,
+            "recently_closed": self.closed,
+            "fetch_sessions": self.fetch_sessions,
+            "log": self.log,
+        }
+
+    def mark_cluster_failed(self, names: Iterable[str]) -> None:
+        """Mark figures of the cluster as unknown, unless its broker's snapshot has them."""
+        reported = () if self.apis.failure is not None else self._network_figures
+        self.figures.mark_unknown(name for name in names if name not in reported)
+        self.version += 1
+
+    def set_alarm(self, about: str, alarm: str | None, since: float | None = None) -> None:
+        """Show an alarm until it is set to None.
+
+        Args:
+            about: its subject.
+            alarm: a sentence, or None to clear it.
+            since: when reading the subject began to fail, in seconds of this loop's clock; None if
+                the alarm is about something else.
+        """
+        if alarm is None:
+            self.alarms.pop(about, None)
+            self.failing.pop(about, None)
+        else:
+            self.alarms[about] = alarm
+            if since is not None:
+                self.failing.setdefault(about, since)
+        self.version += 1
+
+    # The broker's network layer.
+
+    def update_network(self, snapshot: BrokerSnapshot, now: float) -> None:
+        """Update everything that a broker's ``/snapshot`` contains except its lists.
+
+        Args:
+            snapshot: the snapshot, with the time of the broker's clock.
+            now: in seconds of this loop's clock.
+        """
+        about, at = snapshot.about, snapshot.at
+        for section in self._lists().values():
+            section.clear_errors()
+        self._reset_after_restart(at, about.get("uptime_seconds"))
+        self.about = attrs.evolve(
+            self.about,
+            software=f"trionet {about['trionet']}" if "trionet" in about else None,
+            node_id=about.get("node_id"),
+            cluster_id=about.get("cluster_id"),
+            uptime_seconds=about.get("uptime_seconds"),
+            listeners=tuple(about.get("listeners", ())),
+        )
+        unknown = self._update_parts(snapshot, now)
+        self._show_quotas(now)
+        unknown |= self._update_figures(snapshot, now)
+        names = ", ".join(sorted(unknown))
+        self.set_alarm("parts", f"{_UNKNOWN_FORMAT}: {names}" if unknown else None)
+        self.version += 1
+
+    def _update_parts(self, snapshot: BrokerSnapshot, now: float) -> set[str]:
+        """Update part by part. Returns the parts that are in an unknown format."""
+        unknown: set[str] = set()
+        for part, section, fold in (
+            ("apis", self.apis, self._update_apis),
+            ("processors", self.processors, self._update_processors),
+            ("closed", self.close_reasons, self._update_closed),
+            ("quotas", None, self._update_quotas),
+        ):
+            try:
+                fold(snapshot, now)
+            except MALFORMED:
+                unknown.add(part)
+                if section is not None:
+                    section.mark_failed(f"{_UNKNOWN_FORMAT}: {part}")
+        return unknown
+
+    def _reset_after_restart(self, at: float, uptime: float | None) -> None:
+        """Drop counters of a broker that was restarted: new ones may exceed the old ones by now.
+
+        Its clock changes, too: each trio loop counts from an arbitrary moment.
+        """
+        before_at, before_uptime = self._seen
+        self._seen = at, uptime
+        if before_at is None or uptime is None or before_uptime is None:
+            return
+        if at < before_at or uptime < before_uptime or at - uptime > before_at:
+            for kept in (self._rates, self._apis, self._processors):
+                kept.clear()
+
+    def _update_apis(self, snapshot: BrokerSnapshot, now: float) -> None:
+        if "apis" not in snapshot.about:
+            self.apis.mark_missing("this broker is too old: its snapshot does not list APIs")
+            return
+        rows = {}
+        for values in snapshot.about["apis"]:
+            name = values["name"]
+            times = self._apis.setdefault(name, ApiTimes(name))
+            rows[name] = times.update(snapshot.at, values)
+        self.apis.replace(rows, now)
+
+    def _update_processors(self, snapshot: BrokerSnapshot, now: float) -> None:
+        rows, at = {}, snapshot.at
+        for values in snapshot.about.get("processors", ()):
+            id = values["id"]
+            history = self._processors.setdefault(id, History())
+            rates = {
+                f"{rate}_rate": self._rate(("processor", id, count), at, values[count])
+                for rate, count in _PROCESSOR_RATES
+            }
+            if rates["request_rate"] is not None:
+                history.add(at, rates["request_rate"])
+            rows[id] = _processor({**values, **rates, "history": history})
+        self.processors.replace(rows, now)
+
+    def _update_closed(self, snapshot: BrokerSnapshot, now: float) -> None:
+        rows = {
+            reason: CloseReasonRow(
+                reason, count, self._rate(("closed", reason), snapshot.at, count)
+            )
+            for reason, count in snapshot.about.get("closed", {}).items()
+        }
+        self.close_reasons.replace(rows, now)
+
+    def _update_quotas(self, snapshot: BrokerSnapshot, now: float) -> None:  # noqa: ARG002
+        self._connection_quotas = {}
+        self._connection_quotas = {
+            (values["entity"], values["key"]): _quota(values)
+            for values in snapshot.about.get("quotas", ())
+        }
+
+    def _update_figures(self, snapshot: BrokerSnapshot, now: float) -> set[str]:
+        """Update the figures. Returns the parts that are in an unknown format."""
+        # Histories use this loop's clock, since other sources add figures too; rates the broker's.
+        values, unknown = network_figures.read(network_figures.LEVELS, snapshot.about)
+        counts, unknown_counts = network_figures.read(network_figures.COUNTS, snapshot.about)
+        counts |= network_figures.counters(snapshot.readings)
+        is_known = self.apis.missing is None and self.apis.failure is None
+        counts["errors"] = sum(row.errors for row in self.apis.values()) if is_known else None
+        for name, count in counts.items():
+            values[name] = (
+                None if count is None else self._rate(("figure", name), snapshot.at, count)
+            )
+        values |= network_figures.gauges(snapshot.readings)
+        for name, value in values.items():
+            self.figures.put(name, now, value)
+        self._network_figures = values.keys()
+        return unknown | unknown_counts
+
+    def _rate(self, of: object, at: float, count: float) -> float | None:
+        rate = self._rates.get(of)
+        if rate is None:
+            rate = self._rates[of] = Rate()
+        return rate.update(at, count)
+
+    # Lists of ``/snapshot``. Long ones are converted in slices: a row costs microseconds, and other
+    # tasks share the loop.
+
+    def make_rows(self, section: str, rows: Iterable[Mapping[str, Any]]) -> dict[int, Any]:
+        """Convert rows of a list of ``/snapshot`` for :meth:`replace_rows`. Returns them by number.
+
+        Args:
+            section: the list's name in ``/snapshot``.
+            rows: as JSON objects.
+        """
+        return {row.number: row for row in map(_MAKERS[section], rows)}
+
+    def replace_rows(self, section: str, rows: dict[int, Any], total: int, now: float) -> None:
+        """Replace a whole list.
+
+        Args:
+            section: its name in ``/snapshot``.
+            rows: from :meth:`make_rows`, the newest first.
+            total: how many rows the broker has; more than ``rows`` if not all were read.
+            now: in seconds of this loop's clock.
+        """
+        self._lists()[section].replace(rows, now, total)
+        self.version += 1
+
+    def mark_list_failed(self, section: str, why: str) -> None:
+        """Mark a list as unreadable for now; its rows stay, with their age.
+
+        Args:
+            section: its name in ``/snapshot``.
+            why: a sentence.
+        """
+        if section == "groups":
+            self._group_internals = {}  # what the cluster reports about them is newer from now on
+        else:
+            self._lists()[section].mark_failed(why)
+        self.version += 1
+
+    # The configs that are shown.
+
+    def select_configs(self, of: tuple[str, str]) -> None:
+        """Show the configs of another topic or broker from now on."""
+        self.configs_of = of
+        self.configs = Section()
+        self.set_alarm("configs", None)
+
+    # Records as they arrive.
+
+    def select_tail(self, of: tuple[str, int | None] | None) -> None:
+        """Show the records of another topic or partition from now on, or of none."""
+        self.tail_of, self.tail_skipped = of, 0
+        self.tail = Section()
+        self.version += 1
+
+    def append_tail(self, records: Sequence[ConsumerRecord], skipped: int, now: float) -> None:
+        """Append records to the tail, dropping the oldest beyond :data:`.RECORDS_MAX`.
+
+        Args:
+            records: in the order of their arrival.
+            skipped: how many were skipped before them.
+            now: in seconds of this loop's clock.
+        """
+        first = next(iter(self.tail), -1) + 1
+        rows = [TailRow.of(record, first + index) for index, record in enumerate(records)]
+        kept = list(islice(self.tail.items(), max(0, RECORDS_MAX - len(rows))))
+        newest = {row.number: row for row in reversed(rows[-RECORDS_MAX:])}
+        self.tail.replace({**newest, **dict(kept)}, now)
+        self.tail_skipped += skipped
+        self.version += 1
+
+    # Quotas and groups, which two sources report.
+
+    def update_client_quotas(
+        self, rows: Mapping[tuple[str, str], QuotaRow] | None, missing: str | None, now: float
+    ) -> None:
+        """Replace the client quotas, or record why there are none."""
+        self._client_quotas, self.client_quotas_missing = rows or {}, missing
+        self._show_quotas(now)
+        self.version += 1
+
+    def _show_quotas(self, now: float) -> None:
+        rows = {**self._connection_quotas, **self._client_quotas}
+        if rows or self.client_quotas_missing is None:
+            self.quotas.replace(rows, now)
+        else:
+            self.quotas.mark_missing(self.client_quotas_missing)
+
+    def update_groups(
+        self,
+        rows: Mapping[str, GroupRow],
+        now: float,
+        *,
+        all_of: set[str] | None = None,
+        total: int | None = None,
+    ) -> None:
+        """Update groups from what the cluster reports.
+
+        Args:
+            rows: by name, replacing what was known about these groups.
+            now: in seconds of this loop's clock.
+            all_of: the names of all groups, to drop the others; None if ``rows`` may be partial.
+            total: how many groups there are, if known.
+        """
+        inside = self._group_internals
+        self._groups |= rows
+        self.groups.update(
+            {
+                id: with_internals(row, inside[id]) if id in inside else row
+                for id, row in rows.items()
+            },
+            now,
+            total,
+        )
+        if all_of is not None:
+            self._groups = {id: row for id, row in self._groups.items() if id in all_of}
+            self.groups.retain(all_of | inside.keys(), now)
+            self._groups_changed(now)
+        self.version += 1
+
+    def update_group_internals(self, groups: Iterable[Mapping[str, Any]], now: float) -> None:
+        """Update the groups from a broker's snapshot, which may be partial."""
+        rows = {}
+        for values in groups:
+            id = values["id"]
+            self._group_internals[id] = values
+            row = self._groups.get(id)
+            rows[id] = from_internals(values) if row is None else with_internals(row, values)
+        self.groups.update(rows, now)
+        self._groups_changed(now)
+
+    def retain_group_internals(self, ids: set[str], now: float) -> None:
+        """Drop what the snapshot reported about groups other than these."""
+        inside = self._group_internals
+        if len(inside) > len(ids):
+            self._group_internals = {id: values for id, values in inside.items() if id in ids}
+            self.groups.retain(ids | self._groups.keys(), now)
+            self._groups_changed(now)
+
+    def _groups_changed(self, now: float) -> None:
+        self.figures.put("groups", now, len(self.groups))
+        self.version += 1
+
+    def group(self, id: str) -> GroupRow | None:
+        """A group as the cluster reported it last; None if it is unknown."""
+        return self._groups.get(id)
+
+
+#: The rates of a processor, and the counters that they are computed from.
+_PROCESSOR_RATES = (
+    ("request", "requests"),
+    ("response", "responses"),
+    ("bytes_received", "bytes_received"),
+    ("bytes_sent", "bytes_sent"),
+)

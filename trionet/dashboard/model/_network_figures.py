@@ -1,0 +1,103 @@
+"""Figures of a broker's network layer, from its snapshot; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from . import _snapshot as names
+from ._snapshot import MALFORMED, Labels, Readings
+
+#: Figures that are shown as they are, by the part of ``/snapshot`` that has them.
+LEVELS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
+    "processors": {
+        "connections": lambda processors: sum(each["connections"] for each in processors),
+        "in_flight": lambda processors: sum(each["in_flight"] for each in processors),
+    },
+    "queues": {
+        "request_queue": lambda queues: queues["requests"],
+        "request_queue_max": lambda queues: queues["requests_max"],
+        "response_queue": lambda queues: sum(queues["responses"].values()),
+    },
+}
+#: The same for counters, which are shown as rates.
+COUNTS: Final[Mapping[str, Mapping[str, Callable[[Any], float]]]] = {
+    "totals": {
+        "requests": lambda totals: totals["requests"],
+        "bytes_in": lambda totals: totals["bytes_received"],
+        "bytes_out": lambda totals: totals["bytes_sent"],
+        "connections_created": lambda totals: totals["connections_created"],
+        "connections_closed": lambda totals: totals["connections_closed"],
+    },
+}
+#: Figure, metric and labels of gauges.
+_GAUGES: Final[tuple[tuple[str, str, Labels], ...]] = (
+    ("delayed", names.PURGATORY, ("Fetch",)),
+    ("fetch_sessions", names.FETCH_SESSIONS, ()),
+    ("processors_idle", names.PROCESSORS_IDLE, ()),
+    ("handlers_idle", names.HANDLERS_IDLE, ()),
+    ("loop_lag_p50", names.LOOP_LAG, ("0.50",)),
+    ("loop_lag_p99", names.LOOP_LAG, ("0.99",)),
+    ("loop_lag_max", names.LOOP_LAG, ("1",)),
+    ("memory_used", names.MEMORY_USED, ()),
+    ("resident", names.RESIDENT_BYTES, ()),
+    ("open_files", names.OPEN_FDS, ()),
+    ("topics", names.TOPICS, ()),
+    ("partitions", names.PARTITIONS, ()),
+    ("log_bytes", names.LOG_BYTES, ()),
+)
+#: Figure and metric of counters, which are shown as rates.
+_COUNTERS: Final = (
+    ("cpu", names.CPU_SECONDS),
+    ("loop_idle", names.LOOP_IDLE_SECONDS),
+    ("loop_passes", names.LOOP_PASSES),
+)
+
+
+def _largest(values: Iterable[float]) -> float:
+    return max(values, default=0.0)
+
+
+#: Figure, metric, and how the values of all its labels are combined.
+_COMBINED: Final[tuple[tuple[str, str, Callable[[Iterable[float]], float]], ...]] = (
+    ("acceptor_blocked", names.BLOCKED, _largest),
+    ("failed_authentications", names.FAILED_AUTHENTICATIONS, sum),
+)
+
+
+def read(
+    figures: Mapping[str, Mapping[str, Callable[[Any], float]]], about: Mapping[str, Any]
+) -> tuple[dict[str, float | None], set[str]]:
+    """The values of some figures, and the parts that are in an unknown format.
+
+    Args:
+        figures: :data:`LEVELS` or :data:`COUNTS`.
+        about: the parts as JSON; figures of absent parts are None.
+    """
+    found: dict[str, float | None] = {}
+    unknown: set[str] = set()
+    for part, numbers in figures.items():
+        for name, number in numbers.items():
+            found[name] = None
+            if part in about:
+                try:
+                    found[name] = number(about[part])
+                except MALFORMED:
+                    unknown.add(part)
+    return found, unknown
+
+
+def gauges(readings: Readings) -> dict[str, float | None]:
+    """The current values of gauges; None where the broker has none."""
+    found = {name: readings.get(metric, {}).get(labels) for name, metric, labels in _GAUGES}
+    for name, metric, combine in _COMBINED:
+        if metric in readings:
+            found[name] = combine(readings[metric].values())
+    return found
+
+
+def counters(readings: Readings) -> dict[str, float]:
+    """The current values of counters."""
+    return {
+        name: readings[metric][()] for name, metric in _COUNTERS if () in readings.get(metric, {})
+    }

@@ -1,0 +1,187 @@
+"""The results of ``trionet pipeline run``, from the records of its topic; pure.
+
+Keys and values of the topic are described in docs/reference/pipeline.md. Records of another format
+are counted and skipped.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+import attrs
+
+from ._rows import row_factory
+from ._section import Section
+
+#: How many minutes are kept.
+MINUTES_MAX: Final = 60
+#: How many rows of a table are kept.
+ROWS_MAX: Final = 5000
+
+
+@attrs.frozen
+class MinuteRow:
+    """The totals of one minute."""
+
+    window: str
+    records: int
+    requests: float
+    connections: float
+    request_bytes: float
+    response_bytes: float
+    errors: float
+    throttled: float
+    clients: int
+    series: int
+
+
+@attrs.frozen
+class SeriesRow:
+    """The requests of one API, client and listener in one minute."""
+
+    window: str
+    api: str
+    client_id: str
+    listener: str
+    requests: float
+    requests_per_s: float
+    request_bytes_per_s: float
+    response_bytes_per_s: float
+    errors: float
+    throttled: float
+    total_p50_us: float | None
+    total_p95_us: float | None
+    total_p99_us: float | None
+    total_max_us: float | None
+
+
+@attrs.frozen
+class TalkerRow:
+    """A top client of one minute by a measure: requests, bytes or time."""
+
+    window: str
+    measure: str
+    rank: int
+    client_id: str
+    principal: str
+    listener: str
+    requests: float
+    bytes: float
+    time_us: float
+    share: float
+
+
+@attrs.frozen
+class AnomalyRow:
+    """An unusual value in one minute."""
+
+    window: str
+    api: str
+    client_id: str
+    listener: str
+    measure: str
+    value: float
+    expected: float
+    spread: float
+    score: float
+    minutes: int
+
+
+_ROWS: Final[Mapping[str, Any]] = {
+    "windows": row_factory(MinuteRow),
+    "requests": row_factory(SeriesRow),
+    "talkers": row_factory(TalkerRow),
+    "anomalies": row_factory(AnomalyRow),
+}
+
+
+class Pipeline:
+    """The tables of results, the newest minute first.
+
+    Attributes:
+        topic: the topic of the results; None before one is found.
+        minutes: by the start of the minute, as in ``2026-11-22T11:45:00Z``.
+        series: by the text of the key, as are the following.
+        talkers: the ten top clients by each measure.
+        anomalies: unusual values.
+        malformed: how many records are not results.
+    """
+
+    def __init__(self) -> None:
+        self.topic: str | None = None
+        self.minutes: Section[str, MinuteRow] = Section()
+        self.series: Section[str, SeriesRow] = Section()
+        self.talkers: Section[str, TalkerRow] = Section()
+        self.anomalies: Section[str, AnomalyRow] = Section()
+        self.malformed = 0
+        self._tables: Mapping[str, tuple[Section[str, Any], dict[str, Any]]] = {
+            "windows": (self.minutes, {}),
+            "requests": (self.series, {}),
+            "talkers": (self.talkers, {}),
+            "anomalies": (self.anomalies, {}),
+        }
+
+    @property
+    def sections(self) -> list[Section[str, Any]]:
+        """All tables."""
+        return [section for section, _ in self._tables.values()]
+
+    def mark_missing(self, why: str) -> None:
+        """Mark all tables as unavailable."""
+        for section in self.sections:
+            section.mark_missing(why)
+
+    def put(self, key: bytes | None, value: bytes | None) -> None:
+        """Add a record of the topic; :meth:`show` makes it visible."""
+        try:
+            kind, window, row = _parsed(key, value)
+        except (ValueError, TypeError, KeyError, RecursionError):
+            self.malformed += 1
+            return
+        table = self._tables.get(kind)
+        if table is None or key is None:
+            return  # of a table that is not shown
+        name = window if kind == "windows" else key.decode()
+        if row is None:
+            table[1].pop(name, None)
+        else:
+            table[1][name] = row
+
+    def show(self, now: float) -> None:
+        """Update the sections with all that was put, dropping old minutes.
+
+        Args:
+            now: in seconds of the loop's clock.
+        """
+        for section, rows in self._tables.values():
+            if not rows and section.updated_at is None:
+                section.replace({}, now)
+                continue
+            kept = self._newest(rows)
+            section.replace(dict(kept), now)
+            names = {name for name, _ in kept}
+            for name in [name for name in rows if name not in names]:
+                del rows[name]
+
+    def _newest(self, rows: Mapping[str, Any]) -> list[tuple[str, Any]]:
+        windows = sorted({row.window for row in rows.values()}, reverse=True)[:MINUTES_MAX]
+        if not windows:
+            return []
+        found = [item for item in rows.items() if item[1].window >= windows[-1]]
+        # Within a minute, rows keep the order of their arrival.
+        found.sort(key=lambda item: item[1].window, reverse=True)
+        return found[:ROWS_MAX]
+
+
+def _parsed(key: bytes | None, value: bytes | None) -> tuple[str, str, Any]:
+    if key is None:
+        raise ValueError("results have keys")
+    names = json.loads(key)
+    kind, window = names["kind"], names["window"]
+    if value is None:
+        return kind, window, None
+    values = {**names, **json.loads(value)}
+    make = _ROWS.get(kind)
+    return kind, window, None if make is None else make(values)

@@ -1,0 +1,380 @@
+"""The rows of the model, as views show them. A value that the source does not report is None."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import attrs
+
+from ._history import History
+
+R = TypeVar("R")
+
+
+@attrs.frozen
+class About:
+    """What the dashboard is connected to.
+
+    Attributes:
+        source: its address, such as ``PLAINTEXT://127.0.0.1:9092``.
+        software: the name and version of the broker's software, if reported.
+        node_id: the broker whose network layer is shown.
+        cluster_id: of the cluster.
+        uptime_seconds: time since the broker started.
+        listeners: the addresses it listens on.
+        controller: the id of the cluster's controller.
+    """
+
+    source: str = ""
+    software: str | None = None
+    node_id: int | None = None
+    cluster_id: str | None = None
+    uptime_seconds: float | None = None
+    listeners: tuple[str, ...] = ()
+    controller: int | None = None
+
+
+@attrs.frozen
+class ApiRow:
+    """The requests of one API.
+
+    Attributes:
+        name: Kafka's name of the API.
+        requests: requests completed since the broker started.
+        rate: recently completed requests per second.
+        errors: error codes in responses since the broker started.
+        error_rate: recent error codes per second.
+        phases_ms: the mean time of each of Kafka's seven phases within the window of
+            :mod:`._api_times`, in the order of :data:`trionet.metrics._request_times.PHASES`; empty
+            if no request was completed in it.
+        p50_ms, p99_ms, max_ms: of the total time within the window; None if no request was
+            completed in it.
+        buckets: how many requests were completed within the window, by upper bound of the total
+            time in ms, ascending, without empty buckets.
+        mean_bytes: the mean size of requests within the window.
+        history: of ``rate``.
+        spreads: the distribution of total times between reads, the oldest first: counts by the
+            power of two in ms that is their upper bound (keys are exponents); None where unknown.
+    """
+
+    name: str
+    requests: int
+    rate: float | None
+    errors: int
+    error_rate: float | None
+    phases_ms: tuple[float, ...]
+    p50_ms: float | None
+    p99_ms: float | None
+    max_ms: float | None
+    buckets: tuple[tuple[float, int], ...]
+    mean_bytes: float | None
+    history: History
+    spreads: Sequence[Mapping[int, int] | None]
+
+
+@attrs.frozen
+class ConnectionRow:
+    """An open connection; docs/metrics.md explains the attributes (``/snapshot``)."""
+
+    number: int
+    id: str
+    listener: str
+    processor: int
+    peer: str | None
+    principal: str
+    software: str
+    software_version: str
+    client_id: str | None
+    cipher: str | None
+    protocol: str | None
+    age_seconds: float
+    idle_seconds: float
+    requests: int
+    bytes_received: int
+    bytes_sent: int
+    is_muted: bool
+    mute_state: str | None
+    phase: str | None
+    request: str | None
+    request_seconds: float | None
+    staged: int | None
+
+
+@attrs.frozen
+class ClosedRow:
+    """A closed connection."""
+
+    number: int
+    id: str
+    listener: str
+    processor: int
+    peer: str
+    principal: str
+    reason: str
+    reason_text: str
+    detail: str
+    age_seconds: float
+    closed_seconds_ago: float
+    requests: int
+    bytes_received: int
+    bytes_sent: int
+
+
+@attrs.frozen
+class CloseReasonRow:
+    """How many connections were closed for one reason, and how many are now per second."""
+
+    reason: str
+    count: int
+    rate: float | None
+
+
+@attrs.frozen
+class ProcessorRow:
+    """A network processor; counters since the broker started, and recent rates."""
+
+    id: int
+    listener: str
+    connections: int
+    in_flight: int
+    response_queue: int
+    request_queue_full: int
+    requests: int
+    responses: int
+    bytes_received: int
+    bytes_sent: int
+    request_rate: float | None
+    response_rate: float | None
+    bytes_received_rate: float | None
+    bytes_sent_rate: float | None
+    history: History
+
+
+@attrs.frozen
+class LogRow:
+    """A line of the broker's log; ``time`` is in seconds since the epoch."""
+
+    number: int
+    time: float
+    level: str
+    logger: str
+    text: str
+
+
+@attrs.frozen
+class FetchSessionRow:
+    """An incremental fetch session (KIP-227)."""
+
+    number: int
+    id: int
+    epoch: int
+    partitions: int
+    uses_topic_ids: bool
+    idle_seconds: float
+
+
+@attrs.frozen
+class BrokerRow:
+    """A broker of the cluster.
+
+    Attributes:
+        leads: how many partitions it leads, of the topics that were read.
+        bytes: the size of its logs; None if unknown.
+    """
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+    is_controller: bool
+    leads: int | None
+    bytes: int | None
+
+
+@attrs.frozen
+class TopicRow:
+    """A topic.
+
+    Attributes:
+        partitions: how many it has.
+        replicas: the largest replication factor of its partitions.
+        under_replicated: partitions with a replica that is out of sync.
+        leaderless: partitions without a leader.
+        bytes: the size of all partitions; None if unknown.
+        records: the offsets between start and end of all partitions: the number of records, unless
+            some were compacted or are transaction markers.
+        rate: recently appended offsets per second.
+        history: of ``rate``.
+    """
+
+    name: str
+    id: str
+    is_internal: bool
+    partitions: int
+    replicas: int
+    under_replicated: int
+    leaderless: int
+    bytes: int | None = None
+    records: int | None = None
+    rate: float | None = None
+    history: History | None = None
+
+
+@attrs.frozen
+class PartitionRow:
+    """A partition of a topic; ``leader`` is -1 while it has none."""
+
+    topic: str
+    number: int
+    leader: int
+    leader_epoch: int
+    replicas: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    offline: tuple[int, ...]
+    start_offset: int | None = None
+    end_offset: int | None = None
+    bytes: int | None = None
+    rate: float | None = None
+
+
+@attrs.frozen
+class MemberRow:
+    """A member of a group.
+
+    Attributes:
+        assignment: the partitions assigned to it, as ``(topic, partition)``.
+        phase: what the group is waiting for from it, such as ``joining``; from a trionet broker
+            only.
+        expires_seconds: the time until it is removed unless it sends a heartbeat; from a trionet
+            broker only.
+    """
+
+    id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    assignment: tuple[tuple[str, int], ...]
+    epoch: int | None = None
+    is_leader: bool | None = None
+    phase: str | None = None
+    expires_seconds: float | None = None
+
+
+@attrs.frozen
+class LagRow:
+    """The lag of a group in one partition.
+
+    Attributes:
+        committed: the committed offset; None if there is none.
+        end: the end offset for consumers.
+        lag: ``end - committed``; None if unknown.
+        member: the id of the member that the partition is assigned to.
+    """
+
+    topic: str
+    partition: int
+    committed: int | None
+    start: int | None
+    end: int | None
+    lag: int | None
+    member: str | None
+    metadata: str = ""
+
+
+@attrs.frozen
+class GroupRow:
+    """A group.
+
+    Attributes:
+        type: ``classic``, ``consumer``, ``share`` or ``streams``; empty if not reported.
+        generation: of a classic group, from a trionet broker only; otherwise the group's epoch.
+        members: how many; None before the group was described.
+        lag: the sum over partitions with a committed offset; None if unknown.
+        state_seconds: the time in its current state; from a trionet broker only.
+        detail: its members; None before the group was described.
+        lags: by partition; None before they were read.
+        failure: why its members or offsets could not be read, as a sentence.
+        read_at: when they were read, in seconds of the loop's clock.
+    """
+
+    id: str
+    type: str
+    state: str
+    protocol_type: str
+    assignor: str | None = None
+    coordinator: int | None = None
+    generation: int | None = None
+    members: int | None = None
+    lag: int | None = None
+    state_seconds: float | None = None
+    detail: tuple[MemberRow, ...] | None = None
+    lags: tuple[LagRow, ...] | None = None
+    failure: str | None = None
+    read_at: float | None = None
+
+
+@attrs.frozen
+class ConfigRow:
+    """A setting of a topic or a broker."""
+
+    name: str
+    value: str | None
+    source: str
+    is_default: bool
+    is_read_only: bool
+    is_sensitive: bool
+
+
+@attrs.frozen
+class QuotaRow:
+    """A limit, what it applies to, and its current use.
+
+    Attributes:
+        entity: such as ``listener PLAINTEXT``, ``address 10.0.0.7`` or ``user=alice``.
+        key: such as ``max.connections`` or ``producer_byte_rate``.
+        limit: None if unlimited.
+        value: the current use in the limit's unit; None if not reported.
+        throttle_ms: the mean throttle time of clients that exceed it.
+        refused: connections closed unserved since the broker started.
+    """
+
+    entity: str
+    key: str
+    limit: float | None = None
+    value: float | None = None
+    throttle_ms: float | None = None
+    refused: int | None = None
+
+
+@attrs.frozen
+class TaskRow:
+    """A task of trio in this process.
+
+    Attributes:
+        depth: the number of its ancestors.
+        waits_in: its innermost function outside trio, with module and line.
+    """
+
+    number: int
+    name: str
+    depth: int
+    children: int
+    waits_in: str
+
+
+def row_factory(row: Callable[..., R]) -> Callable[[Mapping[str, Any]], R]:
+    """A function that makes rows from JSON objects.
+
+    Fields that an older broker does not report are None; fields of a newer one are ignored.
+
+    Args:
+        row: one of the classes above.
+    """
+    kind: Any = row
+    names = [field.name for field in attrs.fields(kind)]
+
+    def make(values: Mapping[str, Any]) -> R:
+        return row(*map(values.get, names))
+
+    return make

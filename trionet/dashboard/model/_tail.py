@@ -1,0 +1,138 @@
+"""The last records of a topic, with values readable as text, JSON or hex; pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+if TYPE_CHECKING:
+    from ...client.consumer import ConsumerRecord
+
+#: How many records are kept.
+RECORDS_MAX: Final = 500
+#: How many bytes are kept of a key and of a value.
+BYTES_MAX: Final = 4096
+
+
+class Form(StrEnum):
+    """How bytes are shown."""
+
+    NULL = "null"
+    TEXT = "text"
+    JSON = "json"
+    HEX = "hex"
+
+
+@attrs.frozen
+class TailRow:
+    """A record.
+
+    Attributes:
+        number: a running number of the records shown.
+        timestamp: in ms since the epoch; -1 for none.
+        key, value: their first 4,096 bytes; None for null.
+        key_bytes, value_bytes: their full sizes.
+        headers: names and values.
+        key_text, text: the key and the value in their most readable form.
+        form: the form of the value.
+    """
+
+    number: int
+    topic: str
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    key_bytes: int
+    value_bytes: int
+    headers: Sequence[tuple[str, bytes | None]]
+    key_text: str
+    text: str
+    form: Form
+
+    @classmethod
+    def of(cls, record: ConsumerRecord, number: int) -> TailRow:
+        """Convert a record."""
+        form, text = readable(record.value)
+        return cls(
+            number,
+            record.topic,
+            record.partition,
+            record.offset,
+            record.timestamp,
+            _cut(record.key),
+            _cut(record.value),
+            len(record.key or b""),
+            len(record.value or b""),
+            tuple(record.headers),
+            readable(record.key)[1],
+            text,
+            form,
+        )
+
+
+def _cut(data: bytes | None) -> bytes | None:
+    return None if data is None else bytes(data[:BYTES_MAX])
+
+
+def readable(data: bytes | None) -> tuple[Form, str]:
+    """Bytes in their most readable form, and which form that is.
+
+    JSON means an object or an array; a number alone is text.
+    """
+    if data is None:
+        return Form.NULL, "null"
+    text = as_text(data)
+    if text is None:
+        return Form.HEX, as_hex(data)
+    if text[:1] in ("{", "[") and len(data) <= BYTES_MAX:
+        try:
+            json.loads(text)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            return Form.JSON, text
+    return Form.TEXT, text
+
+
+def as_text(data: bytes) -> str | None:
+    """The first bytes as UTF-8; None if they are not, or contain unprintable characters."""
+    cut = data[:BYTES_MAX]
+    try:
+        text = cut.decode()
+    except UnicodeDecodeError as error:
+        if len(data) <= BYTES_MAX or error.start < len(cut) - 3:
+            return None
+        text = cut[: error.start].decode()  # cut within a character
+    shown = text.replace("\n", " ").replace("\t", " ").replace("\r", " ")
+    return text if shown.isprintable() else None
+
+
+def as_hex(data: bytes) -> str:
+    """The first bytes as hex digits, separated by blanks."""
+    return data[:BYTES_MAX].hex(" ")
+
+
+def dump(data: bytes | None, width: int = 16) -> list[str]:
+    """Bytes as lines of offset, hex digits and characters, like hexdump."""
+    if data is None:
+        return ["null"]
+    lines = []
+    for start in range(0, len(data), width):
+        part = data[start : start + width]
+        shown = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in part)
+        lines.append(f"{start:08x}  {part.hex(' '):<{3 * width - 1}}  {shown}")
+    return lines
+
+
+def pretty(data: bytes) -> list[str] | None:
+    """JSON with one value per line; None if it is not JSON."""
+    try:
+        return json.dumps(json.loads(data), indent=2, ensure_ascii=False).splitlines()
+    except (ValueError, RecursionError):
+        return None

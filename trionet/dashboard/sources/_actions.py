@@ -1,0 +1,263 @@
+"""The operations that the dashboard offers. Each returns a sentence about what it did, or raises.
+
+They are requests as any client makes them, so the cluster decides what the user may do. The user
+interface has asked for confirmation before it calls them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+from ...errors import TrionetError
+from ...net._network import SYSTEM, Network
+
+if TYPE_CHECKING:
+    from ...client._topic_partition import TopicPartition
+    from ...client.admin import Admin, OffsetSpec
+
+CloseConnection = Callable[[str], Awaitable[bool]]
+"""``async (connection id) -> whether the connection existed``."""
+
+
+class ActionError(TrionetError):
+    """An action is impossible; the message says why, and what is possible."""
+
+
+class Actions:
+    """The operations on one cluster.
+
+    Args:
+        bootstrap_servers: of the cluster.
+        settings: client settings by Kafka's keys, such as those of TLS and SASL.
+        close: closes a connection of the broker; None if nothing can.
+        network: where connections are made.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        settings: Mapping[str, object] | None = None,
+        *,
+        close: CloseConnection | None = None,
+        network: Network = SYSTEM,
+    ) -> None:
+        self._bootstrap_servers = bootstrap_servers
+        self._settings = dict(settings or {})
+        self._close = close
+        self._network = network
+
+    @property
+    def can_close(self) -> bool:
+        """Whether connections of the broker can be closed."""
+        return self._close is not None
+
+    # Topics.
+
+    async def create_topic(
+        self,
+        name: str,
+        partitions: int | None = None,
+        replicas: int | None = None,
+        configs: Mapping[str, str] | None = None,
+    ) -> str:
+        """Create a topic.
+
+        Args:
+            name: of the topic.
+            partitions: None for the broker's default.
+            replicas: the replication factor; None for the broker's default.
+            configs: topic configs.
+
+        Raises:
+            TrionetError: the topic was not created.
+        """
+        from ...client.admin import NewTopic
+
+        topic = NewTopic(
+            name,
+            -1 if partitions is None else partitions,
+            -1 if replicas is None else replicas,
+            configs or {},
+        )
+        async with self._admin() as admin:
+            made = (await admin.create_topics([topic])).checked()[name]
+        count = f" with {made.partitions} partitions" if made.partitions > 0 else ""
+        return f"created topic {name}{count}"
+
+    async def delete_topic(self, name: str) -> str:
+        """Delete a topic and all its records.
+
+        Raises:
+            TrionetError: the topic was not deleted.
+        """
+        async with self._admin() as admin:
+            (await admin.delete_topics([name])).checked()
+        return f"deleted topic {name}"
+
+    async def add_partitions(self, name: str, total: int) -> str:
+        """Increase the number of partitions of a topic, which moves keys to other partitions.
+
+        Raises:
+            TrionetError: nothing was changed.
+        """
+        async with self._admin() as admin:
+            (await admin.create_partitions({name: total})).checked()
+        return f"topic {name} now has {total} partitions"
+
+    async def alter_config(self, kind: str, name: str, key: str, value: str | None) -> str:
+        """Change a config.
+
+        Args:
+            kind: ``topic`` or ``broker``.
+            name: the topic, or the broker's id.
+            key: the name of the config.
+            value: None resets it to its default.
+
+        Raises:
+            TrionetError: nothing was changed.
+        """
+        from ...client.admin import ConfigResource, ConfigResourceType
+
+        resource = ConfigResource(ConfigResourceType[kind.upper()], name)
+        async with self._admin() as admin:
+            (await admin.incremental_alter_configs({resource: {key: value}})).checked()
+        shown = "reset to its default" if value is None else f"set to {value}"
+        return f"{kind} {name}: {key} {shown}"
+
+    # Groups.
+
+    async def reset_group(self, group: str, topic: str | None, to: str) -> str:
+        """Reset the committed offsets of a group without members.
+
+        Args:
+            group: its name.
+            topic: a topic that it has committed offsets for; None for all of them.
+            to: ``start``, ``end``, an offset, or a number of records forward (``+10``) or back
+                (``-10``); limited to the range of existing offsets.
+
+        Raises:
+            TrionetError: some or all offsets were not committed.
+        """
+        from ...client.admin import OffsetSpec
+
+        check_reset_position(to)
+        async with self._admin() as admin:
+            committed = (await admin.list_group_offsets([group])).checked()[group].checked()
+            current = {
+                partition: found.offset
+                for partition, found in committed.items()
+                if found is not None and topic in (None, partition.topic)
+            }
+            if not current:
+                where = "" if topic is None else f" of topic {topic}"
+                raise ActionError(f"group {group} has no committed offsets{where}")
+            ends = await _offsets(admin, current, OffsetSpec.LATEST)
+            starts = await _offsets(admin, current, OffsetSpec.EARLIEST)
+            wanted = {
+                partition: _moved(to, offset, starts[partition], ends[partition])
+                for partition, offset in current.items()
+            }
+            (await admin.alter_group_offsets(group, wanted)).checked()
+        return f"reset group {group} in {len(wanted)} partitions"
+
+    async def delete_group(self, group: str) -> str:
+        """Delete a group without members, and its offsets.
+
+        Raises:
+            TrionetError: the group was not deleted.
+        """
+        async with self._admin() as admin:
+            (await admin.delete_groups([group])).checked()
+        return f"deleted group {group}"
+
+    # Connections and records.
+
+    async def close_connection(self, id: str) -> str:
+        """Close a connection of the broker, whatever it is doing.
+
+        Raises:
+            ActionError: the connection is closed already, or connections cannot be closed here.
+            TrionetError, OSError: the broker could not be reached.
+        """
+        if self._close is None:
+            raise ActionError(
+                "to close connections, run the dashboard in the broker's process, or connect to its"
+                " metrics listener with a token: --metrics URL --metrics-token-file FILE"
+            )
+        if not await self._close(id):
+            raise ActionError(f"connection {id} is already closed")
+        return f"closed connection {id}"
+
+    async def produce(
+        self,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None = None,
+        partition: int | None = None,
+    ) -> str:
+        """Produce one record.
+
+        Args:
+            topic: an existing topic.
+            value: None for a tombstone.
+            key: the key of the record.
+            partition: None chooses it by the key.
+
+        Raises:
+            TrionetError: the record was not written, or its fate is unknown.
+        """
+        from ...client.producer import open_producer
+
+        async with self._admin() as admin:
+            # A producer would let the broker create the topic, so a typo would leave one behind.
+            (await admin.describe_topics([topic])).checked()
+        async with open_producer(
+            self._bootstrap_servers, self._settings, network=self._network
+        ) as producer:
+            written = await producer.send(topic, value, key=key, partition=partition)
+        return f"wrote {topic} partition {written.partition} offset {written.offset}"
+
+    @asynccontextmanager
+    async def _admin(self) -> AsyncIterator[Admin]:
+        # Not above: loading the client takes longer than drawing the first frame.
+        from ...client.admin import open_admin
+
+        async with open_admin(
+            self._bootstrap_servers, self._settings, network=self._network
+        ) as admin:
+            yield admin
+
+
+def check_reset_position(to: str) -> None:
+    """Validate the position given for a reset.
+
+    Raises:
+        ActionError: the position is invalid.
+    """
+    if to in ("start", "end"):
+        return
+    if not to.lstrip("+-").isdecimal() or len(to) - len(to.lstrip("+-")) > 1:
+        raise ActionError(f"invalid position {to!r}: use start, end, an offset, +N or -N")
+
+
+def _moved(to: str, offset: int, start: int, end: int) -> int:
+    if to == "start":
+        return start
+    if to == "end":
+        return end
+    wanted = offset + int(to) if to[0] in "+-" else int(to)
+    return min(max(wanted, start), end)
+
+
+async def _offsets(
+    admin: Admin, partitions: Mapping[TopicPartition, Any], spec: OffsetSpec
+) -> dict[TopicPartition, int]:
+    found = (await admin.list_offsets(dict.fromkeys(partitions, spec))).checked()
+    offsets = {}
+    for partition, listed in found.items():
+        if listed.offset is None:
+            raise ActionError(f"{partition} has no offset to reset to")
+        offsets[partition] = listed.offset
+    return offsets

@@ -1,0 +1,318 @@
+"""A cluster, read over the Kafka protocol; works with any Kafka."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Final, Protocol
+
+import attrs
+import trio
+
+from ...client.admin._calls_opening import open_calls
+from ...client.admin._config import admin_settings
+from ...client.admin.calls._calls import Calls
+from ...client.admin.cluster._cluster import ClusterCalls
+from ...errors import TrionetError, UnsupportedVersionError
+from ...net._network import SYSTEM, Network
+from ..model._model import Model
+from ..model._rows import BrokerRow, ConfigRow, QuotaRow
+from . import INTERVAL_SECONDS
+from ._group_reader import GroupReader
+from ._pacing import SHARE, Pace
+from ._topic_reader import TopicReader
+
+if TYPE_CHECKING:
+    from ...client.admin.access._quotas import QuotaEntity
+
+#: What is not shown is read rarely: after this many intervals, or this many seconds if sooner.
+RARELY: Final = 10
+RARELY_SECONDS: Final = 10.0
+#: With more groups than this, their lag is read only while groups are shown.
+SUMMED_GROUPS_MAX: Final = 200
+_TOPICS: Final = ("topics", "partitions")
+_GROUPS: Final = ("groups", "group")
+_OTHERS: Final = ("brokers", "configs", "quotas")
+_FOCUSED: Final = (*_TOPICS, *_GROUPS, *_OTHERS)
+#: The figures that come with each list.
+_OF_TOPICS: Final = ("topics", "partitions", "under_replicated", "leaderless")
+_OF_GROUPS: Final = ("groups", "lag")
+_OF_CLUSTER: Final = ("brokers",)
+
+Read = Callable[[str | None, object, bool, Pace], Awaitable[bool]]
+"""``async (section, key, is due, pace) -> has read``: reads what is shown, or anything if due."""
+
+# An unreachable broker should be noticed soon; the next read retries anyway.
+_CALL_MS: Final[Mapping[str, object]] = {
+    "request.timeout.ms": 10_000,
+    "default.api.timeout.ms": 10_000,
+}
+
+
+class ClusterSource:
+    """Updates a model over the Kafka protocol.
+
+    Args:
+        bootstrap_servers: of the cluster.
+        settings: client settings by Kafka's keys.
+        network: where connections are made.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        settings: Mapping[str, object] | None = None,
+        *,
+        network: Network = SYSTEM,
+    ) -> None:
+        self.interval_seconds = INTERVAL_SECONDS
+        self._bootstrap_servers = bootstrap_servers
+        self._settings = dict(settings or {})
+        self._network = network
+        self._section: str | None = None
+        self._key: object = None
+        self._wake = trio.Event()
+
+    def focus(self, section: str | None, key: object = None) -> None:
+        """See :meth:`.Source.focus`."""
+        if (section, key) != (self._section, self._key):
+            self._section, self._key = section, key
+            wake, self._wake = self._wake, trio.Event()
+            wake.set()
+
+    async def run(
+        self,
+        model: Model,
+        changed: Callable[[], None],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Update the model until cancelled; see :class:`.Source`."""
+        settings = {"client.id": "trionet-dashboard", **self._settings}
+        if not _CALL_MS.keys() & settings.keys():
+            settings |= _CALL_MS
+        async with open_calls(
+            self._bootstrap_servers, admin_settings(settings, {}), network=self._network
+        ) as calls:
+            reads = _Reads(calls, model, changed)
+            # Concurrently, so that a slow read delays no other.
+            async with trio.open_nursery() as nursery:
+                async with trio.open_nursery() as starting:
+                    for read in (reads.topics, reads.groups, reads.others):
+                        starting.start_soon(_start, nursery, self._repeat, read, changed)
+                task_status.started()
+
+    async def _repeat(
+        self, read: Read, changed: Callable[[], None], *, task_status: trio.TaskStatus[None]
+    ) -> None:
+        due_at = -math.inf
+        is_started = False
+        while True:
+            began = trio.current_time()
+            wake = self._wake
+            pace = Pace(SHARE, _unless(wake))
+            is_due = began >= due_at
+            if is_due:
+                due_at = began + min((RARELY - 0.5) * self.interval_seconds, RARELY_SECONDS)
+            if await read(self._section, self._key, is_due, pace):
+                changed()
+            if not is_started:
+                is_started = True
+                task_status.started()
+            with trio.move_on_at(began + self.interval_seconds):
+                await wake.wait()
+
+
+async def _start(
+    nursery: trio.Nursery, task: Callable[..., Awaitable[None]], *arguments: object
+) -> None:
+    await nursery.start(task, *arguments)
+
+
+def _unless(event: trio.Event) -> Callable[[], bool]:
+    return lambda: not event.is_set()
+
+
+class _Failing(Protocol):
+    """A list of the model that may fail to be read."""
+
+    def mark_failed(self, why: str) -> None: ...
+
+
+class _Reads:
+    """Reads what is shown every time, and the rest when it is due."""
+
+    def __init__(self, calls: Calls, model: Model, changed: Callable[[], None]) -> None:
+        self._calls = calls
+        self._model = model
+        self._changed = changed
+        self._topics = TopicReader(model, changed)
+        self._groups = GroupReader(model, changed, self._topics.partition)
+        self._began = trio.current_time()
+        self._succeeded_at: dict[str, float] = {}
+
+    async def topics(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
+        await trio.lowlevel.checkpoint()
+        topics, model = self._topics, self._model
+        shown = key if section == "partitions" and isinstance(key, str) else None
+        if section not in _TOPICS or shown != topics.shown:
+            await topics.forget_rates()
+        if not is_due and section not in _TOPICS:
+            return False
+        if shown != topics.shown:
+            topics.show(shown)
+        async with self._recording("topics", _OF_TOPICS, model.topics, model.partitions):
+            await topics.read(self._calls)
+        topics.was_read.set()
+        if model.topics.failure is not None:
+            await topics.forget_rates()
+        elif section in _TOPICS:
+            await topics.read_numbers(self._calls, pace)
+        return True
+
+    async def groups(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
+        await trio.lowlevel.checkpoint()
+        if not is_due and section not in _GROUPS:
+            return False
+        groups, model = self._groups, self._model
+        async with self._recording("groups", _OF_GROUPS, model.groups):
+            await groups.read(self._calls)
+            is_small = len(model.groups) <= SUMMED_GROUPS_MAX
+            if section == "groups" or (section is None and is_small):
+                await self._topics.was_read.wait()  # for the leaders of partitions
+                await groups.read_all_details(self._calls, pace)
+                return True
+            model.figures.forget("lag")  # not read from now on, so it would become outdated
+            if section == "group" and isinstance(key, str):
+                await self._topics.was_read.wait()
+                await groups.read_details(self._calls, [key], pace)
+        return True
+
+    async def others(self, section: str | None, key: object, is_due: bool, pace: Pace) -> bool:
+        model = self._model
+        if isinstance(key, tuple) and section == "configs" and key != model.configs_of:
+            model.select_configs(key)
+            self._changed()
+        await self._topics.was_read.wait()
+        # If nothing else is read regularly, this read notices when the cluster is unreachable.
+        is_alone = section not in _FOCUSED and model.apis.updated_at is None
+        if is_due or section == "brokers" or is_alone:
+            async with self._recording("cluster", _OF_CLUSTER, model.brokers):
+                if is_due or section == "brokers":
+                    await self._brokers()
+                else:
+                    await ClusterCalls(self._calls).describe_cluster()
+        if section == "configs":
+            async with self._recording("configs", (), model.configs):
+                try:
+                    await self._configs(key)
+                except (TrionetError, OSError):
+                    if pace.is_needed():  # otherwise other configs are shown by now
+                        raise
+        else:
+            model.set_alarm("configs", None)
+        if section == "quotas":
+            await self._quotas()
+        return is_due or is_alone or section in _OTHERS
+
+    @asynccontextmanager
+    async def _recording(
+        self, what: str, figures: Sequence[str], *sections: _Failing
+    ) -> AsyncIterator[None]:
+        """Record a failed read in the model; it is repeated the next time.
+
+        Args:
+            what: the subject of the read.
+            figures: the figures that are unknown if it fails.
+            sections: the sections that are stale if it fails.
+        """
+        try:
+            yield
+        except (TrionetError, OSError) as error:
+            for section in sections:
+                section.mark_failed(f"{error}")
+            self._model.mark_cluster_failed(figures)
+            since = self._succeeded_at.get(what, self._began)
+            self._model.set_alarm(what, f"{what} could not be read: {error}", since)
+        else:
+            self._succeeded_at[what] = trio.current_time()
+            self._model.set_alarm(what, None)
+
+    async def _brokers(self) -> None:
+        cluster = await ClusterCalls(self._calls).describe_cluster()
+        leads: dict[int, int] = {}
+        sizes: dict[int, int] = {}
+        for row in self._topics.rows():
+            leads[row.leader] = leads.get(row.leader, 0) + 1
+            if row.bytes is not None:
+                sizes[row.leader] = sizes.get(row.leader, 0) + row.bytes
+        controller = None if cluster.controller is None else cluster.controller.id
+        rows = {
+            id: BrokerRow(
+                id,
+                node.host,
+                node.port,
+                node.rack,
+                id == controller,
+                leads.get(id, 0) if self._topics.has_all else None,
+                sizes.get(id),
+            )
+            for id, node in sorted(cluster.brokers.items())
+        }
+        now, model = trio.current_time(), self._model
+        model.brokers.replace(rows, now)
+        model.figures.put("brokers", now, len(rows))
+        model.about = attrs.evolve(
+            model.about, cluster_id=cluster.id or model.about.cluster_id, controller=controller
+        )
+        model.version += 1
+
+    async def _configs(self, key: object) -> None:
+        assert isinstance(key, tuple)
+        kind, name = key
+        # Imported only here, as quotas are below: nobody looks at them first.
+        from ...client.admin.topics._configs import ConfigCalls, ConfigResource, ConfigResourceType
+
+        resource = ConfigResource(ConfigResourceType[kind.upper()], name)
+        entries = (await ConfigCalls(self._calls).describe_configs([resource])).checked()[resource]
+        rows = {
+            entry.name: ConfigRow(
+                entry.name,
+                entry.value,
+                entry.source.name.lower().replace("_", " "),
+                entry.is_default,
+                entry.is_read_only,
+                entry.is_sensitive,
+            )
+            for entry in sorted(entries.values(), key=lambda entry: entry.name)
+        }
+        self._model.configs.replace(rows, trio.current_time())
+        self._model.version += 1
+
+    async def _quotas(self) -> None:
+        from ...client.admin.access._quotas import QuotaCalls
+
+        await trio.lowlevel.checkpoint()
+        rows: dict[tuple[str, str], QuotaRow] | None = None
+        missing: str | None = None
+        try:
+            quotas = await QuotaCalls(self._calls).describe_client_quotas()
+        except UnsupportedVersionError:
+            missing = "this broker does not support client quotas (DescribeClientQuotas)"
+        except (TrionetError, OSError) as error:
+            missing = f"client quotas could not be read: {error}"
+        else:
+            rows = _quota_rows(quotas)
+        self._model.update_client_quotas(rows, missing, trio.current_time())
+
+
+def _quota_rows(
+    quotas: Mapping[QuotaEntity, Mapping[str, float]],
+) -> dict[tuple[str, str], QuotaRow]:
+    rows = {}
+    for entity, limits in quotas.items():
+        name = ", ".join(f"{kind}={part or '<default>'}" for kind, part in entity.parts)
+        for key, limit in limits.items():
+            rows[name, key] = QuotaRow(name, key, limit)
+    return rows

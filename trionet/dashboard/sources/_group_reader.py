@@ -1,0 +1,240 @@
+"""Reads groups over the Kafka protocol: states, members, committed offsets and lag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import attrs
+import trio
+
+from ...client.admin.calls._calls import Calls
+from ...client.admin.groups._group_descriptions import GroupDescription, GroupMember
+from ...client.admin.groups._group_offsets import Committed, GroupOffsetCalls
+from ...client.admin.groups._groups import GroupCalls, GroupListing
+from ...errors import TrionetError
+from ..model._model import Model
+from ..model._rows import GroupRow, LagRow, MemberRow, PartitionRow
+from ._offset_reader import EARLIEST, LATEST, Key, read_offsets
+from ._pacing import Pace
+
+#: How many groups a request asks for.
+GROUPS_PER_REQUEST: Final = 50
+#: How many listed groups are converted before other tasks run.
+GROUPS_PER_STEP: Final = 100
+#: The types that DescribeGroups and ConsumerGroupDescribe support.
+_DESCRIBED: Final = ("", "classic", "consumer")
+
+
+class GroupReader:
+    """Reads groups into a model.
+
+    Args:
+        model: the model to update.
+        changed: called after each change.
+        partition: returns a known partition, with its leader.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        changed: Callable[[], None],
+        partition: Callable[[Key], PartitionRow | None],
+    ) -> None:
+        self._model = model
+        self._changed = changed
+        self._partition = partition
+
+    async def read(self, calls: Calls) -> None:
+        """Read the list of groups and their states.
+
+        Raises:
+            TrionetError: a broker could not be asked.
+        """
+        listed = await GroupCalls(calls).list_groups()
+        groups, pace = list(listed.values()), Pace(share=1.0)
+        for first in range(0, len(groups), GROUPS_PER_STEP):
+            rows = {each.id: self._row(each) for each in groups[first : first + GROUPS_PER_STEP]}
+            self._model.update_groups(rows, trio.current_time(), total=len(groups))
+            self._changed()
+            await pace.rest()
+        self._model.update_groups({}, trio.current_time(), all_of=set(listed))
+        self._changed()
+
+    def _row(self, group: GroupListing) -> GroupRow:
+        before = self._model.group(group.id) or GroupRow(group.id, "", "", "")
+        state = group.state or before.state
+        reported = (group.type, state, group.protocol_type)
+        if reported == (before.type, before.state, before.protocol_type):
+            return before
+        return attrs.evolve(before, type=group.type, state=state, protocol_type=group.protocol_type)
+
+    async def read_all_details(self, calls: Calls, pace: Pace) -> None:
+        """Read members, offsets and lag of all groups, and sum up the lag.
+
+        Raises:
+            TrionetError: no broker could be asked.
+        """
+        began = trio.current_time()
+        await self.read_details(calls, list(self._model.groups), pace)
+        if pace.is_needed():  # otherwise some of them were not read
+            self._model.groups.as_of = began
+            self._sum_up()
+
+    async def read_details(self, calls: Calls, ids: Iterable[str], pace: Pace) -> None:
+        """Read members, offsets and lag of groups.
+
+        What cannot be read of a group, because it is gone or access is denied, stays unknown.
+
+        Raises:
+            TrionetError: no broker could be asked.
+        """
+        known = [id for id in ids if _type_of(self._model.group(id)) in _DESCRIBED]
+        ends: dict[Key, int] = {}
+        starts: dict[Key, int] = {}
+        await trio.lowlevel.checkpoint()
+        for first in range(0, len(known), GROUPS_PER_REQUEST):
+            if not pace.is_needed():
+                return
+            part = known[first : first + GROUPS_PER_REQUEST]
+            pace.begin()
+            described = await GroupCalls(calls).describe_groups(part)
+            committed = await GroupOffsetCalls(calls).list_group_offsets(part)
+            await pace.rest()
+            keys = _committed(committed.values()) | _assigned(described.values())
+            # Many groups read the same topics; their end offsets are read once.
+            partitions = [self._partition(key) for key in keys - ends.keys()]
+            rows = [row for row in partitions if row is not None]
+            await read_offsets(calls, rows, LATEST, pace, ends.update)
+            if len(known) == 1:
+                await read_offsets(calls, rows, EARLIEST, pace, starts.update)
+            self._put(part, described, committed, starts, ends)
+
+    def _put(
+        self,
+        ids: Iterable[str],
+        described: Mapping[str, GroupDescription | TrionetError],
+        committed: Mapping[str, Committed | TrionetError],
+        starts: Mapping[Key, int],
+        ends: Mapping[Key, int],
+    ) -> None:
+        rows = {}
+        now = trio.current_time()
+        for id in ids:
+            before, description = self._model.group(id), described[id]
+            if before is None:
+                continue
+            if isinstance(description, TrionetError):
+                rows[id] = attrs.evolve(before, failure=f"{description}")
+                continue
+            offsets, lags, failure = committed[id], None, None
+            if isinstance(offsets, TrionetError):
+                failure = f"{offsets}"
+            else:
+                lags = _lags(description, offsets, starts, ends)
+            rows[id] = attrs.evolve(
+                _detailed(before, description, lags), failure=failure, read_at=now
+            )
+        self._model.update_groups(rows, now)
+        self._changed()
+
+    def _sum_up(self) -> None:
+        """Sum up the lag of all groups, if each is known."""
+        figures = self._model.figures
+        lags = [row.lag for row in self._model.groups.values() if row.type in _DESCRIBED]
+        if None in lags:
+            figures.mark_unknown(("lag",))
+        else:
+            figures.put("lag", trio.current_time(), sum(filter(None, lags)))
+
+
+def _type_of(row: GroupRow | None) -> str | None:
+    return None if row is None else row.type
+
+
+def _assigned(described: Iterable[GroupDescription | TrionetError]) -> set[Key]:
+    return {
+        (partition.topic, partition.partition)
+        for group in described
+        if not isinstance(group, TrionetError)
+        for member in group.members
+        for partition in member.assignment
+    }
+
+
+def _committed(committed: Iterable[Committed | TrionetError]) -> set[Key]:
+    return {
+        (partition.topic, partition.partition)
+        for offsets in committed
+        if not isinstance(offsets, TrionetError)
+        for partition in offsets
+    }
+
+
+def _detailed(
+    row: GroupRow, description: GroupDescription, lags: tuple[LagRow, ...] | None
+) -> GroupRow:
+    known = None if lags is None else [each.lag for each in lags if each.committed is not None]
+    return attrs.evolve(
+        row,
+        type=description.type,
+        state=description.state,
+        protocol_type=description.protocol_type,
+        assignor=description.assignor,
+        coordinator=description.coordinator.id,
+        generation=None if description.epoch < 0 else description.epoch,
+        members=len(description.members),
+        # Not a partial sum: a leader that does not respond would make the lag look smaller.
+        lag=None if known is None or None in known else sum(filter(None, known)),
+        detail=tuple(map(_member, description.members)),
+        lags=lags,
+    )
+
+
+def _member(member: GroupMember) -> MemberRow:
+    return MemberRow(
+        member.id,
+        member.instance_id,
+        member.client_id,
+        member.client_host,
+        tuple(sorted((each.topic, each.partition) for each in member.assignment)),
+        None if member.epoch < 0 else member.epoch,
+    )
+
+
+def _lags(
+    description: GroupDescription,
+    committed: Committed,
+    starts: Mapping[Key, int],
+    ends: Mapping[Key, int],
+) -> tuple[LagRow, ...]:
+    owners = {
+        (partition.topic, partition.partition): member.id
+        for member in description.members
+        for partition in member.assignment
+    }
+    found = {(each.topic, each.partition): offset for each, offset in committed.items()}
+    rows = []
+    for key in sorted({*owners, *found}):
+        each = found.get(key)
+        offset = None if each is None or isinstance(each, TrionetError) else each
+        start, end = starts.get(key), ends.get(key)
+        rows.append(
+            LagRow(
+                *key,
+                None if offset is None else offset.offset,
+                start,
+                end,
+                _lag(None if offset is None else offset.offset, end),
+                owners.get(key),
+                "" if offset is None else offset.metadata,
+            )
+        )
+    return tuple(rows)
+
+
+def _lag(committed: int | None, end: int | None) -> int | None:
+    """The lag as Kafka's tools count it: unknown without a committed offset (they show ``-``)."""
+    if committed is None or end is None:
+        return None
+    return max(0, end - committed)

@@ -1,0 +1,83 @@
+"""Reads a broker's metrics listener: ``/snapshot`` over HTTP or HTTPS."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from ...errors import TrionetError
+from ..model._snapshot import BrokerSnapshot, from_json
+from ._http_client import HttpClient
+
+#: Rows per page, the most that a listener returns.
+ROWS_PER_PAGE: Final = 500
+#: The supported version of ``/snapshot``.
+VERSION: Final = 1
+
+
+class MetricsPagesError(TrionetError):
+    """A metrics listener rejected a request, or returned something unexpected."""
+
+
+class MetricsListenerReader:
+    """Reads ``/snapshot`` (:class:`.SnapshotReader`).
+
+    Args:
+        client: connects to the listener.
+    """
+
+    def __init__(self, client: HttpClient) -> None:
+        self._client = client
+
+    async def take(self) -> BrokerSnapshot:
+        page = await self._page("/snapshot?limit=1")
+        if not isinstance(page.get("now"), int | float):
+            raise MetricsPagesError("the snapshot has no time (now)")
+        return from_json(page)
+
+    async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
+        rows: list[Mapping[str, Any]] = []
+        path = f"/snapshot/{section}?limit={ROWS_PER_PAGE}"
+        before = ""
+        while True:
+            page = await self._page(path + before)
+            rows += page["rows"]
+            if page["next"] is None:
+                return rows, page["total"]
+            before = f"&before={page['next']}"
+
+    async def close_connection(self, id: str) -> bool:
+        """Close a connection. Returns whether it existed.
+
+        Raises:
+            MetricsPagesError: the listener has no token, or another one.
+            OSError: it could not be reached.
+        """
+        status, body = await self._client.request(
+            "POST", f"/connections/close?id={quote(id, safe='')}"
+        )
+        if status == 404:
+            return False
+        self._check(status, body)
+        return True
+
+    async def _page(self, path: str) -> dict[str, Any]:
+        status, body = await self._client.request("GET", path)
+        self._check(status, body)
+        try:
+            found = json.loads(body)
+        except ValueError:
+            found = None
+        if not isinstance(found, dict) or found.get("version") != VERSION:
+            raise MetricsPagesError("not a metrics listener of a trionet broker")
+        return found
+
+    def _check(self, status: int, body: bytes) -> None:
+        if status == 200:
+            return
+        why = body.decode("utf-8", "replace").strip()[:200]
+        if status == 401:
+            why = "a token is required (metrics.listener.token)"
+        raise MetricsPagesError(f"HTTP status {status}: {why}")

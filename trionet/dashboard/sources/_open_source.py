@@ -1,0 +1,168 @@
+"""Opens the sources that a user names: a broker in this process, or a cluster over the network."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import TYPE_CHECKING, Final
+
+from ...net._network import SYSTEM, Network
+from ...net.tls._wall_clock import now_ms
+from ...net.wire._endpoint import SecurityProtocol
+from ..model._model import Model
+from . import Source
+from ._actions import Actions
+from ._deferred_source import DeferredSource
+from ._http_client import HttpClient
+from ._joined_sources import JoinedSource, Part
+from ._network_source import NetworkSource
+
+if TYPE_CHECKING:
+    from ...broker.run._broker import Broker
+    from ...metrics._log_ring import LogRing
+
+#: Shown where the Kafka protocol has no such data.
+NO_METRICS: Final = (
+    "not available over the Kafka protocol; connect to a trionet broker's metrics listener with"
+    " --metrics URL"
+)
+#: Shown where a broker in this process has no listener that the dashboard can use.
+NO_PLAINTEXT_LISTENER: Final = (
+    "all listeners of this broker require TLS or SASL; start another dashboard with the settings"
+    " they need: trionet dashboard HOST:PORT -X KEY=VALUE"
+)
+#: Shown where the broker runs in another process.
+NO_TASKS: Final = "only available in the broker's own process: trionet broker --dashboard"
+
+
+def cluster_parts(
+    bootstrap_servers: str,
+    settings: Mapping[str, object],
+    *,
+    pipeline_topic: str | None = None,
+    network: Network = SYSTEM,
+) -> list[Part]:
+    """The sources that use the Kafka protocol."""
+    where: dict[str, object] = {
+        "bootstrap_servers": bootstrap_servers,
+        "settings": settings,
+        "network": network,
+    }
+    return [
+        DeferredSource("_cluster_source", "ClusterSource", where),
+        DeferredSource("_tail_source", "TailSource", where, ("tail",)),
+        DeferredSource(
+            "_pipeline_source",
+            "PipelineSource",
+            {**where, "topic": pipeline_topic, "now_ms": now_ms},
+            ("pipeline",),
+        ),
+    ]
+
+
+@contextmanager
+def watch_broker(
+    broker: Broker,
+    settings: Mapping[str, object] | None = None,
+    *,
+    pipeline_topic: str | None = None,
+    log: LogRing | None = None,
+) -> Iterator[Source]:
+    """A source for a broker in this process, for the duration of a block.
+
+    Args:
+        broker: a running broker.
+        settings: settings of the clients that read topics, groups and records, by Kafka's keys.
+            Without them, a listener without TLS and SASL is used if there is one.
+        pipeline_topic: the topic with results of ``trionet pipeline run``; None searches for it.
+        log: the log lines to show; by default those from now on.
+    """
+    from ._in_process import InProcessReader
+    from ._task_source import TaskSource
+
+    with broker.watch(log) as metrics:
+        reader = InProcessReader(metrics)
+        parts: list[Part] = [NetworkSource(reader, "the broker"), TaskSource()]
+        address = broker.bootstrap_servers if settings else _plaintext_address(broker)
+        if address is not None:
+            parts += cluster_parts(address, settings or {}, pipeline_topic=pipeline_topic)
+        actions = Actions(
+            address or broker.bootstrap_servers, settings, close=reader.close_connection
+        )
+        name = ",".join(map(str, broker.endpoints))
+        yield JoinedSource(name, parts, actions, _all_available if address else _without_clients)
+
+
+def _plaintext_address(broker: Broker) -> str | None:
+    """The address of a listener without TLS and SASL; None if there is none."""
+    if broker.endpoints[0].security_protocol is SecurityProtocol.PLAINTEXT:
+        return broker.bootstrap_servers
+    plaintext = (
+        each for each in broker.endpoints if each.security_protocol is SecurityProtocol.PLAINTEXT
+    )
+    found = next(plaintext, None)
+    return None if found is None else found.address
+
+
+@asynccontextmanager
+async def open_remote(
+    bootstrap_servers: str,
+    settings: Mapping[str, object] | None = None,
+    *,
+    metrics_url: str | None = None,
+    metrics_token: str | None = None,
+    metrics_tls: ssl.SSLContext | None = None,
+    pipeline_topic: str | None = None,
+    network: Network = SYSTEM,
+) -> AsyncIterator[Source]:
+    """A source for a cluster, and for the broker of a metrics listener.
+
+    Args:
+        bootstrap_servers: of the cluster.
+        settings: client settings by Kafka's keys.
+        metrics_url: the metrics listener of a trionet broker; without it, the broker's internals
+            are not available.
+        metrics_token: its token.
+        metrics_tls: its TLS context; by default the system's authorities are trusted.
+        pipeline_topic: the topic with results of ``trionet pipeline run``; None searches for it.
+        network: where connections are made.
+
+    Raises:
+        ConfigError: the URL or the token is invalid.
+    """
+    parts = cluster_parts(
+        bootstrap_servers, settings or {}, pipeline_topic=pipeline_topic, network=network
+    )
+    if metrics_url is None:
+        actions = Actions(bootstrap_servers, settings, network=network)
+        yield JoinedSource(bootstrap_servers, parts, actions, _without_metrics)
+        return
+    from ._metrics_source import MetricsListenerReader
+
+    async with HttpClient(metrics_url, token=metrics_token, tls=metrics_tls) as client:
+        reader = MetricsListenerReader(client)
+        close = None if metrics_token is None else reader.close_connection
+        actions = Actions(bootstrap_servers, settings, close=close, network=network)
+        parts.insert(0, NetworkSource(reader, metrics_url))
+        yield JoinedSource(bootstrap_servers, parts, actions, _without_tasks)
+
+
+def _all_available(model: Model) -> None:
+    """Nothing is missing."""
+
+
+def _without_clients(model: Model) -> None:
+    for section in (model.topics, model.partitions, model.brokers, model.configs, model.tail):
+        section.mark_missing(NO_PLAINTEXT_LISTENER)
+    model.pipeline.mark_missing(NO_PLAINTEXT_LISTENER)
+    model.client_quotas_missing = NO_PLAINTEXT_LISTENER
+
+
+def _without_metrics(model: Model) -> None:
+    model.mark_network_missing(NO_METRICS)
+    _without_tasks(model)
+
+
+def _without_tasks(model: Model) -> None:
+    model.tasks.mark_missing(NO_TASKS)

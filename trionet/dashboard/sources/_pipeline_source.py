@@ -1,0 +1,140 @@
+"""Reads the results of ``trionet pipeline run`` from their topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import trio
+
+from ...client._topic_partition import TopicPartition
+from ...client.admin import open_admin
+from ...client.consumer import Consumer, open_consumer
+from ...errors import TrionetError
+from ...net._network import SYSTEM, Network
+from ..model._model import Model
+from ..model._pipeline import MINUTES_MAX
+from . import INTERVAL_SECONDS
+from ._pacing import Pace
+
+#: The default name of the topic with results: that of the log, and this.
+SUFFIX: Final = "-results"
+#: How often a missing topic is searched for.
+SEARCH_SECONDS: Final = 5.0
+_MS: Final = 1000
+_SETTINGS: Final[Mapping[str, object]] = {
+    "client.id": "trionet-dashboard-pipeline",
+    "max.poll.records": 500,
+    "enable.auto.commit": False,
+    "auto.offset.reset": "earliest",
+}
+
+
+class PipelineSource:
+    """Updates a model with results, from when they are first shown.
+
+    Args:
+        bootstrap_servers: of the cluster.
+        settings: client settings by Kafka's keys.
+        topic: the topic with results; None searches for it.
+        network: where connections are made.
+        now_ms: returns the time in ms since the epoch.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: str,
+        settings: Mapping[str, object] | None = None,
+        *,
+        topic: str | None = None,
+        network: Network = SYSTEM,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self.interval_seconds = INTERVAL_SECONDS
+        self._bootstrap_servers = bootstrap_servers
+        self._settings = dict(settings or {})
+        self._topic = topic
+        self._network = network
+        self._now_ms = now_ms
+        self._is_needed = trio.Event()
+
+    def focus(self, section: str | None, key: object = None) -> None:  # noqa: ARG002 - Source
+        """See :meth:`.Source.focus`; once shown, results are always read, since they are few."""
+        if section == "pipeline":
+            self._is_needed.set()
+
+    async def run(
+        self,
+        model: Model,
+        changed: Callable[[], None],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Update the model until cancelled; see :class:`.Source`."""
+        task_status.started()
+        await self._is_needed.wait()
+        while True:
+            try:
+                topic = self._topic or await self._find()
+                if topic is None:
+                    model.pipeline.mark_missing(
+                        "no results of `trionet pipeline run` found; if the name of their topic"
+                        f" does not end with {SUFFIX}, set it with --pipeline-topic"
+                    )
+                else:
+                    model.pipeline.topic = topic
+                    await self._read(topic, model, changed)
+            except (TrionetError, OSError) as error:
+                for section in model.pipeline.sections:
+                    section.mark_failed(f"{error}")
+            model.version += 1
+            changed()
+            await trio.sleep(SEARCH_SECONDS)
+
+    async def _find(self) -> str | None:
+        async with open_admin(
+            self._bootstrap_servers, self._settings, network=self._network
+        ) as admin:
+            topics = await admin.list_topics(internal=True)
+        return results_topic(topics)
+
+    async def _read(self, topic: str, model: Model, changed: Callable[[], None]) -> None:
+        settings = {**_SETTINGS, **self._settings}
+        async with open_consumer(
+            self._bootstrap_servers, settings, network=self._network
+        ) as consumer:
+            await self._begin(consumer, topic)
+            pace = Pace()
+            model.pipeline.show(trio.current_time())
+            while True:
+                batch = await consumer.next_batch()
+                pace.begin()
+                for key, value in zip(batch.keys, batch.values, strict=True):
+                    model.pipeline.put(key, value)
+                model.pipeline.show(trio.current_time())
+                model.version += 1
+                changed()
+                await pace.rest()
+
+    async def _begin(self, consumer: Consumer, topic: str) -> None:
+        """Seek to the oldest minute that is kept; results are written after their minute ends."""
+        numbers = await consumer.partitions_of(topic)
+        if not numbers:
+            raise TrionetError(f"topic {topic!r} does not exist")
+        partitions = [TopicPartition(topic, number) for number in numbers]
+        since = self._now_ms() - MINUTES_MAX * 60 * _MS
+        found = await consumer.offsets_for_times(dict.fromkeys(partitions, since))
+        ends = await consumer.end_offsets(partitions)
+        consumer.assign(partitions)
+        for partition in partitions:
+            offset = found.get(partition)
+            consumer.seek(partition, ends[partition] if offset is None else offset.offset)
+
+
+def results_topic(topics: Iterable[str]) -> str | None:
+    """The topic with results among others: one whose log exists, too."""
+    names = set(topics)
+    found = sorted(
+        name for name in names if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in names
+    )
+    return found[0] if found else None

@@ -1,0 +1,353 @@
+"""Reads topics and partitions: leaders, sizes, start and end offsets.
+
+A large cluster is read in slices: each is shown as soon as it was read, and other tasks run in
+between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+import attrs
+import trio
+
+from ...client._topic_partition import TopicPartition
+from ...client.admin.calls._calls import Calls
+from ...errors import TrionetError
+from ..model._history import History, Rate
+from ..model._model import Model
+from ..model._rows import PartitionRow, TopicRow
+from ._offset_reader import EARLIEST, LATEST, PARTITIONS_PER_REQUEST, Key, read_offsets
+from ._pacing import Pace
+from ._topic_lists import ListedTopic, list_topics
+
+#: Start offsets are read with every fifth read of end offsets.
+STARTS_EVERY: Final = 5
+#: How many topics are updated before other tasks run: about a millisecond.
+TOPICS_PER_STEP: Final = 50
+
+
+@attrs.define(eq=False)
+class _Topic:
+    """A topic with its partitions by number, and its rate."""
+
+    name: str
+    id: str
+    is_internal: bool
+    partitions: dict[int, PartitionRow] = attrs.field(factory=dict)
+    per_second: float | None = None
+    history: History = attrs.field(factory=History)
+
+    def row(self) -> TopicRow:
+        rows = self.partitions.values()
+        # Lists rather than generators, which take twice the time for thousands of rows.
+        return TopicRow(
+            self.name,
+            self.id,
+            self.is_internal,
+            len(rows),
+            max([len(row.replicas) for row in rows], default=0),
+            len([row for row in rows if len(row.in_sync) < len(row.replicas)]),
+            len([row for row in rows if row.leader < 0]),
+            _sum([row.bytes for row in rows]),
+            _sum([records_of(row) for row in rows]),
+            self.per_second,
+            self.history,
+        )
+
+    def count_rate(self) -> None:
+        """Compute the rate of the topic from the known rates of its partitions."""
+        rates = [row.rate for row in self.partitions.values() if row.rate is not None]
+        self.per_second = sum(rates) if rates else None
+
+    def forget_rates(self) -> Iterable[PartitionRow]:
+        """Mark the rates as unknown. Returns the partitions."""
+        self.per_second = None
+        self.history.mark_unknown()
+        for number, row in self.partitions.items():
+            self.partitions[number] = _with_numbers(
+                row, row.start_offset, row.end_offset, row.bytes, None
+            )
+        return self.partitions.values()
+
+
+def _with_numbers(
+    row: PartitionRow,
+    start: int | None,
+    end: int | None,
+    size: int | None,
+    rate: float | None,
+) -> PartitionRow:
+    # Three times as fast as attrs.evolve, which matters for thousands of rows.
+    return PartitionRow(
+        row.topic,
+        row.number,
+        row.leader,
+        row.leader_epoch,
+        row.replicas,
+        row.in_sync,
+        row.offline,
+        start,
+        end,
+        size,
+        rate,
+    )
+
+
+def records_of(row: PartitionRow) -> int | None:
+    """The number of offsets between start and end; None if unknown."""
+    if row.start_offset is None or row.end_offset is None:
+        return None
+    return max(0, row.end_offset - row.start_offset)
+
+
+def _sum(values: Iterable[int | None]) -> int | None:
+    """The sum of the known values; None if there are none."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
+
+
+class TopicReader:
+    """Reads topics into a model.
+
+    Args:
+        model: the model to update.
+        changed: called after each change.
+
+    Attributes:
+        shown: the topic whose partitions are shown; None for all.
+        has_all: whether the list was read completely once.
+        was_read: set after the first attempt to read the list, successful or not.
+    """
+
+    def __init__(self, model: Model, changed: Callable[[], None]) -> None:
+        self._model = model
+        self._changed = changed
+        self._topics: dict[str, _Topic] = {}
+        self._rates: dict[Key, Rate] = {}
+        self._readings = 0
+        self.shown: str | None = None
+        self.has_all = False
+        self.was_read = trio.Event()
+
+    def partition(self, key: Key) -> PartitionRow | None:
+        """A partition; None if it is unknown."""
+        topic = self._topics.get(key[0])
+        return None if topic is None else topic.partitions.get(key[1])
+
+    def rows(self) -> list[PartitionRow]:
+        """All known partitions."""
+        topics = self._topics.values()
+        return [row for topic in topics for row in topic.partitions.values()]
+
+    def show(self, topic: str | None) -> None:
+        """Restrict the model's partitions to those of a topic, or show all."""
+        self.shown = topic
+        rows: dict[Key, PartitionRow] = {}
+        for each in self._topics.values() if topic is None else [self._topics.get(topic)]:
+            if each is not None:
+                rows |= {(each.name, row.number): row for row in each.partitions.values()}
+        self._model.partitions.replace(rows, trio.current_time())
+        # Their offsets and sizes are as old as those of all topics.
+        self._model.partitions.as_of = self._model.topics.as_of
+        self._model.version += 1
+
+    async def read(self, calls: Calls) -> None:
+        """Read the list of topics and partitions with their leaders.
+
+        Raises:
+            TrionetError: the cluster could not be asked.
+        """
+        seen: dict[str, set[int]] = {}
+        pace = Pace(share=1.0)
+
+        async def take(topics: Iterable[ListedTopic]) -> None:
+            changed = []
+            for listed in topics:
+                changed.append(self._add(listed))
+                seen.setdefault(listed.name, set()).update(row.number for row in listed.partitions)
+            self._put(changed)
+            await pace.rest()
+
+        await list_topics(calls, take)
+        self._forget(seen)
+        self.has_all = True
+        self._count()
+        self._changed()
+
+    def _add(self, listed: ListedTopic) -> _Topic:
+        topic = self._topics.get(listed.name)
+        if topic is None or topic.id != listed.id:
+            topic = self._topics[listed.name] = _Topic(listed.name, listed.id, listed.is_internal)
+        for row in listed.partitions:
+            known = topic.partitions.get(row.number)
+            if known is not None:
+                row = _with_numbers(
+                    row, known.start_offset, known.end_offset, known.bytes, known.rate
+                )
+            topic.partitions[row.number] = row
+        return topic
+
+    def _put(self, topics: Iterable[_Topic]) -> None:
+        """Update the model with changed topics."""
+        now, model = trio.current_time(), self._model
+        topics = list(topics)
+        total = None if self.has_all else len(self._topics)
+        model.topics.update({topic.name: topic.row() for topic in topics}, now, total)
+        shown = [topic for topic in topics if self.shown in (None, topic.name)]
+        if shown:
+            rows = {(t.name, row.number): row for t in shown for row in t.partitions.values()}
+            model.partitions.update(rows, now)
+        model.version += 1
+        self._changed()
+
+    def _forget(self, seen: Mapping[str, set[int]]) -> None:
+        """Drop topics that no longer exist; partitions are only deleted with their topic."""
+        now, model = trio.current_time(), self._model
+        gone = self._topics.keys() - seen.keys()
+        for name in gone:
+            del self._topics[name]
+        if gone:
+            self._rates = {key: rate for key, rate in self._rates.items() if key[0] not in gone}
+            model.partitions.retain({k for k in model.partitions if k[0] not in gone}, now)
+        model.topics.retain(self._topics, now)
+
+    def _count(self) -> None:
+        now, put = trio.current_time(), self._model.figures.put
+        rows = self._model.topics.values()
+        put("topics", now, len(rows))
+        put("partitions", now, sum(row.partitions for row in rows))
+        put("under_replicated", now, sum(row.under_replicated for row in rows))
+        put("leaderless", now, sum(row.leaderless for row in rows))
+
+    # Offsets, rates and sizes.
+
+    async def read_numbers(self, calls: Calls, pace: Pace) -> None:
+        """Read offsets and sizes of the partitions that are shown."""
+        began = trio.current_time()
+        await self._read_offsets(calls, pace)
+        await self._read_sizes(calls, pace)
+        if pace.is_needed():  # otherwise some of them were not read
+            self._model.partitions.as_of = began
+            if self.shown is None:
+                self._model.topics.as_of = began
+
+    async def forget_rates(self) -> None:
+        """Mark all rates as unknown, because they are no longer read or cannot be."""
+        await trio.lowlevel.checkpoint()
+        if not self._rates:
+            return
+        self._rates.clear()
+        model, topics = self._model, list(self._topics.values())
+        for first in range(0, len(topics), TOPICS_PER_STEP):
+            rows: dict[str, TopicRow] = {}
+            partitions: dict[Key, PartitionRow] = {}
+            for topic in topics[first : first + TOPICS_PER_STEP]:
+                if topic.per_second is not None:
+                    partitions |= {(topic.name, row.number): row for row in topic.forget_rates()}
+                    rows[topic.name] = topic.row()
+            model.topics.amend({name: row for name, row in rows.items() if name in model.topics})
+            known = model.partitions
+            known.amend({key: row for key, row in partitions.items() if key in known})
+            await trio.lowlevel.checkpoint()
+
+    async def _read_offsets(self, calls: Calls, pace: Pace) -> None:
+        """Read the end offsets, and now and then the start offsets."""
+        rows = self._shown_rows()
+        if self._readings % STARTS_EVERY == 0 or None in [row.start_offset for row in rows]:
+            await read_offsets(calls, rows, EARLIEST, pace, self._take_starts)
+        self._readings += 1
+        found: set[Key] = set()
+
+        def take(ends: Mapping[Key, int]) -> None:
+            found.update(ends)
+            self._take_ends(ends)
+
+        await read_offsets(calls, rows, LATEST, pace, take)
+        if pace.is_needed() and len(found) < len(rows):
+            self._forget_rates_of(row for row in rows if (row.topic, row.number) not in found)
+
+    def _forget_rates_of(self, rows: Iterable[PartitionRow]) -> None:
+        """Mark the rates of partitions as unknown, because their leaders did not respond."""
+        changed = set()
+        for row in rows:
+            topic, known = self._topics.get(row.topic), self.partition((row.topic, row.number))
+            if topic is not None and known is not None and known.rate is not None:
+                topic.partitions[row.number] = _with_numbers(
+                    known, known.start_offset, known.end_offset, known.bytes, None
+                )
+                changed.add(row.topic)
+        for name in changed:
+            self._topics[name].count_rate()
+        self._put([self._topics[name] for name in changed])
+
+    def _shown_rows(self) -> list[PartitionRow]:
+        if self.shown is None:
+            return self.rows()
+        topic = self._topics.get(self.shown)
+        return [] if topic is None else list(topic.partitions.values())
+
+    def _take_starts(self, starts: Mapping[Key, int]) -> None:
+        for key, start in starts.items():
+            row = self.partition(key)
+            if row is not None:
+                self._topics[key[0]].partitions[key[1]] = _with_numbers(
+                    row, start, row.end_offset, row.bytes, row.rate
+                )
+
+    def _take_ends(self, ends: Mapping[Key, int]) -> None:
+        now = trio.current_time()
+        changed: dict[str, _Topic] = {}
+        for key, end in ends.items():
+            row = self.partition(key)
+            if row is None:
+                continue  # deleted meanwhile
+            rate = self._rates.setdefault(key, Rate()).update(now, end)
+            topic = changed[key[0]] = self._topics[key[0]]
+            topic.partitions[key[1]] = _with_numbers(row, row.start_offset, end, row.bytes, rate)
+        for topic in changed.values():
+            topic.count_rate()
+            if topic.per_second is not None:
+                topic.history.add(now, topic.per_second)
+        self._put(changed.values())
+
+    async def _read_sizes(self, calls: Calls, pace: Pace) -> None:
+        """Read the sizes of partitions from their leaders."""
+        rows = [row for row in self._shown_rows() if row.leader >= 0]
+        await trio.lowlevel.checkpoint()
+        for first in range(0, len(rows), PARTITIONS_PER_REQUEST):
+            if not pace.is_needed():
+                return
+            part = rows[first : first + PARTITIONS_PER_REQUEST]
+            pace.begin()
+            try:
+                sizes = await _sizes(calls, part)
+            except TrionetError:
+                return  # unsupported, or access denied: sizes stay unknown
+            changed: dict[str, _Topic] = {}
+            for key, size in sizes.items():
+                row = self.partition(key)
+                if row is not None:
+                    topic = changed[key[0]] = self._topics[key[0]]
+                    topic.partitions[key[1]] = _with_numbers(
+                        row, row.start_offset, row.end_offset, size, row.rate
+                    )
+            self._put(changed.values())
+            await pace.rest()
+
+
+async def _sizes(calls: Calls, rows: Iterable[PartitionRow]) -> dict[Key, int]:
+    from ...client.admin.cluster._log_dirs import LogDirCalls  # sizes are read last
+
+    leaders = {TopicPartition(row.topic, row.number): row.leader for row in rows}
+    found = await LogDirCalls(calls).describe_log_dirs(sorted(set(leaders.values())), list(leaders))
+    return {
+        (partition.topic, partition.partition): replica.bytes
+        for broker, log_dirs in found.items()
+        if not isinstance(log_dirs, TrionetError)
+        for log_dir in log_dirs.values()
+        if not isinstance(log_dir, TrionetError)
+        for partition, replica in log_dir.replicas.items()
+        if leaders.get(partition) == broker and not replica.is_future
+    }

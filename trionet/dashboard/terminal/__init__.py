@@ -1,0 +1,1 @@
+"""The terminal itself: the tty, bytes to keys, and lines to escape sequences."""

@@ -1,0 +1,84 @@
+"""Lines to escape sequences: only those that changed since the last frame; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.cells import cell_len
+from rich.color import ColorSystem
+from rich.style import Style
+
+from ..ui._view import Line
+
+# Synchronized output: terminals that support it show the frame at once; others ignore the mode.
+_BEGIN: Final = "\x1b[?2026h"
+_END: Final = "\x1b[?2026l"
+
+
+class Painter:
+    """Encodes frames, and remembers what the terminal shows.
+
+    Args:
+        colors: the colours of the terminal; None leaves only bold, reverse and the like.
+        encoding: of its text.
+    """
+
+    def __init__(self, colors: ColorSystem | None, encoding: str) -> None:
+        self._colors = colors
+        self._encoding = encoding
+        self._shown: list[Line] = []
+        self._codes: dict[Style, str] = {}
+
+    def forget(self) -> None:
+        """Draw the next frame completely: what the terminal shows is unknown."""
+        self._shown = []
+
+    def paint(self, lines: Sequence[Line]) -> bytes:
+        """The bytes that make the terminal show these lines, each as wide as the screen."""
+        is_whole = len(self._shown) != len(lines)
+        out: list[str] = ["\x1b[0m\x1b[2J"] if is_whole else []
+        for row, line in enumerate(lines):
+            if is_whole or line != self._shown[row]:
+                out.append(f"\x1b[{row + 1};1H")
+                self._write(line, out)
+        self._shown = list(lines)
+        if not out:
+            return b""
+        text = "".join((_BEGIN, *out, _END))
+        return text.encode(self._encoding, "replace")
+
+    def _write(self, line: Line, out: list[str]) -> None:
+        column = 0
+        for text, style, _ in line:
+            codes = self._codes_of(style) if style else ""
+            out.append(f"\x1b[{codes}m{text}\x1b[0m" if codes else text)
+            column += len(text)
+            # Terminals disagree about the width of such characters; the next text is positioned.
+            if not text.isascii() and (cells := cell_len(text)) != len(text):
+                column += cells - len(text)
+                out.append(f"\x1b[{column + 1}G")
+
+    def _codes_of(self, style: Style) -> str:
+        codes = self._codes.get(style)
+        if codes is None:
+            codes = self._codes[style] = ";".join(_codes(style, self._colors))
+        return codes
+
+
+def _codes(style: Style, colors: ColorSystem | None) -> list[str]:
+    """The SGR parameters of a style; rich caches them for a single colour system only."""
+    attributes = (
+        (style.bold, "1"),
+        (style.dim, "2"),
+        (style.italic, "3"),
+        (style.underline, "4"),
+        (style.reverse, "7"),
+    )
+    codes = [code for is_on, code in attributes if is_on]
+    if colors is not None:
+        if style.color is not None:
+            codes += style.color.downgrade(colors).get_ansi_codes(foreground=True)
+        if style.bgcolor is not None:
+            codes += style.bgcolor.downgrade(colors).get_ansi_codes(foreground=False)
+    return codes

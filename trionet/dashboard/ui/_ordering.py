@@ -1,0 +1,116 @@
+"""Filtering and sorting the rows of a table, in steps, so that keys do not wait.
+
+A filter takes a microsecond or two per row, which for thousands of rows exceeds the time of a
+frame. Sorting them is a single call, and takes a fifth of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import attrs
+
+from ._view import Column, Table
+
+#: How many rows a step filters: less than a millisecond of work.
+ROWS_PER_STEP: Final = 400
+
+
+@attrs.frozen
+class Order:
+    """How rows are filtered and sorted.
+
+    Attributes:
+        sort: the name of a column; None keeps the order.
+        descending: whether the largest is first.
+        filter: words without regard to case; a row must contain each in a searched column, or must
+            not if it starts with ``!``.
+    """
+
+    sort: str | None = None
+    descending: bool = False
+    filter: str = ""
+
+
+class Ordering:
+    """Rows being filtered and sorted.
+
+    Args:
+        rows: all rows of the table; they must not change meanwhile.
+        table: its columns say what is searched and compared.
+        order: how to filter and sort.
+
+    Attributes:
+        order: as given.
+        rows: the rows that matched so far; sorted when done.
+        is_done: whether all rows were examined.
+    """
+
+    def __init__(self, rows: Sequence[Any], table: Table[Any], order: Order) -> None:
+        self.order = order
+        self.rows: list[Any] = []
+        self.is_done = False
+        self._all = rows
+        self._next = 0
+        self._table = table
+        words = order.filter.lower().split()
+        self._required = [word for word in words if not word.startswith("!")]
+        self._excluded = [word[1:] for word in words if len(word) > 1 and word.startswith("!")]
+
+    def step(self) -> None:
+        """Filter the next rows; after the last, sort them."""
+        if not self._required and not self._excluded:
+            self.rows, self._next = list(self._all), len(self._all)
+        else:
+            part = self._all[self._next : self._next + ROWS_PER_STEP]
+            self.rows += self._matching(part)
+            self._next += len(part)
+        if self._next >= len(self._all):
+            self.rows = self._sorted()
+            self.is_done = True
+
+    def _matching(self, rows: Sequence[Any]) -> Iterable[Any]:
+        columns = [column for column in self._table.columns if _is_searched(column, rows)]
+        getters = [_searched_text(column) for column in columns]
+        required, excluded = self._required, self._excluded
+
+        def matches(row: Any) -> bool:
+            text = "\n".join([text for get in getters if (text := get(row))]).lower()
+            for word in required:
+                if word not in text:
+                    return False
+            return not (excluded and any(word in text for word in excluded))
+
+        return [row for row in rows if matches(row)]
+
+    def _sorted(self) -> list[Any]:
+        order, found = self.order, self.rows
+        column = None if order.sort is None else self._table.column(order.sort)
+        value = None if column is None else column.value
+        if value is None:
+            return found
+        known = [row for row in found if value(row) is not None]
+        unknown = [row for row in found if value(row) is None] if len(known) < len(found) else []
+        known.sort(key=value, reverse=order.descending)  # type: ignore[arg-type] # of one type
+        return known + unknown
+
+
+def _searched_text(column: Column[Any]) -> Callable[[Any], Any]:
+    """A function that returns the text of a cell, resolved once for thousands of rows."""
+    if column.text is str and column.value is not None and column.is_searched is None:
+        return column.value  # its values are text
+    return column.shown
+
+
+def _is_searched(column: Column[Any], rows: Sequence[Any]) -> bool:
+    if column.is_searched is not None:
+        return column.is_searched
+    return column.width > 0 and isinstance(_first_value(column, rows), str)
+
+
+def _first_value(column: Column[Any], rows: Sequence[Any]) -> object:
+    """The first value that exists, from which the type of all is inferred."""
+    if column.value is None:
+        return None
+    return next((value for row in rows if (value := column.value(row)) is not None), None)

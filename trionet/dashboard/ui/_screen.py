@@ -1,0 +1,377 @@
+"""One frame: the whole screen as lines of exact width; pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+
+from ..drawing import _number_format as amounts
+from ..drawing import _palette as palette
+from ..drawing._cells import Glyphs, fit
+from ..drawing._frame import Frame
+from ..drawing._table_lines import GAP, exactly, heading_line, layout, row_line
+from ..drawing._wrapping import wrapped
+from ._help import help_lines
+from ._ui import Hits, Mode, Ui
+from ._view import UNREAD, Line, Pen, Table, View
+
+if TYPE_CHECKING:
+    from ..model._model import Model
+
+#: The smallest usable screen.
+COLUMNS_MIN: Final = 60
+LINES_MIN: Final = 15
+#: How many lines the summary of a view leaves to its table.
+TABLE_LINES_MIN: Final = 5
+#: The header shows the age of data from this many seconds on.
+STALE_SECONDS: Final = 3.0
+#: How many lines alarms may take above a view; the help page shows all in full.
+ALARM_LINES_MAX: Final = 2
+#: How many lines a message or a question may take at the bottom.
+FOOT_LINES_MAX: Final = 3
+#: How many cells are left to typed text, however long its label is.
+TYPED_CELLS_MIN: Final = 20
+#: The words between the subject and the reason in the alarms of sources.
+_COULD_NOT: Final = " could not be read: "
+_ANSWERS: Final = " [y/N]"
+
+
+def draw(
+    ui: Ui,
+    model: Model,
+    width: int,
+    height: int,
+    glyphs: Glyphs,
+    stale_seconds: float = 0.0,
+    now: float | None = None,
+) -> Frame:
+    """Draw a frame.
+
+    Args:
+        ui: what to show; :attr:`.Ui.hits` is updated.
+        model: the data.
+        width: of the screen, in cells.
+        height: of the screen, in lines.
+        glyphs: the characters to draw with.
+        stale_seconds: the time since the last change of the model.
+        now: in seconds of the loop's clock, to show the age of data; None shows none.
+    """
+    if width < COLUMNS_MIN or height < LINES_MIN:
+        return _too_small(width, height)
+    pen = Pen(width, height, glyphs)
+    ui.hits = Hits()
+    ui.current.update(model, is_paused=ui.is_paused)
+    header = _header(ui, model, pen, stale_seconds, now)
+    lines = [header, _tabs(ui, pen), _title(ui, pen, now), *_alarms(model, pen)]
+    foot = _foot(ui, pen)
+    room = height - len(lines) - len(foot)
+    is_help = ui.mode is Mode.HELP
+    body = _help(ui, model, room, pen) if is_help else _body(ui, model, len(lines), room, pen)
+    body = body[:room]
+    lines += body
+    lines += [[] for _ in range(room - len(body))]
+    lines += foot
+    return Frame(width, [exactly(line, width, mark=glyphs.ellipsis) for line in lines])
+
+
+def _too_small(width: int, height: int) -> Frame:
+    texts = (
+        f"This screen has {width} x {height} cells.",
+        f"The dashboard needs {COLUMNS_MIN} x {LINES_MIN}.",
+        "Enlarge the window, or press q.",
+    )
+    lines: list[Line] = [[Segment(line)] for line in texts[:height]]
+    lines += [[] for _ in range(height - len(lines))]
+    return Frame(width, [exactly(line, width) for line in lines])
+
+
+def failed_frame(ui: Ui, model: Model, name: str, width: int, height: int, glyphs: Glyphs) -> Frame:
+    """The frame in place of a view that raised an exception, which is a bug; the log has it.
+
+    The view itself is not called; alarms and messages are shown as usual.
+    """
+    pen = Pen(width, height, glyphs)
+    texts = (
+        f" ! The view {name} failed; see the log.",
+        " Press a key to show another view.",
+    )
+    lines: list[Line] = [[Segment(line, palette.ALARM)] for line in texts]
+    lines += [[], *_alarms(model, pen)]
+    foot = _message(ui, pen)
+    room = max(0, height - len(foot))
+    lines = lines[:room]
+    lines += [[] for _ in range(room - len(lines))]
+    shown = [*lines, *foot][:height]
+    return Frame(width, [exactly(line, width, mark=glyphs.ellipsis) for line in shown])
+
+
+# Around the view.
+
+
+def _header(ui: Ui, model: Model, pen: Pen, stale_seconds: float, now: float | None) -> Line:
+    about = model.about
+    parts = [about.source, about.software or ""]
+    if about.node_id is not None:
+        parts.append(f"node {about.node_id}")
+    if about.uptime_seconds is not None:
+        parts.append(f"up {amounts.duration(about.uptime_seconds)}")
+    left = f" trionet {pen.glyphs.dot} " + "  ".join(filter(None, parts))
+    right = " live "
+    if ui.is_paused:
+        right = " PAUSED: p resumes "
+    elif model.failing:
+        since = None if now is None else now - min(model.failing.values())
+        right = " ! not live " if since is None else f" ! not live for {amounts.duration(since)} "
+    elif stale_seconds >= STALE_SECONDS:
+        right = f" ! no data for {amounts.duration(stale_seconds)} "
+    width = max(0, pen.width - len(right))
+    return [pen.cell(left, width, palette.BAR), Segment(right, palette.BAR)]
+
+
+def _tabs(ui: Ui, pen: Pen) -> Line:
+    """The names of the views with their keys; on narrow screens, names are abbreviated."""
+    line: Line = []
+    column = 0
+    letters = next((n for n in TAB_LETTERS if _tabs_cells(ui, n) <= pen.width), TAB_LETTERS[-1])
+    for view in ui.views:
+        is_shown = view.name == ui.root
+        shown = f" {_tab(view, CELLS_MAX if is_shown else letters)} "
+        ui.hits.tabs.append((column, column + len(shown), view.name))
+        line.append(Segment(shown, palette.CURSOR if is_shown else palette.PLAIN))
+        column += len(shown)
+    return line
+
+
+#: How many letters of a view's name may be shown, the most first.
+CELLS_MAX: Final = 1_000
+TAB_LETTERS: Final = (CELLS_MAX, 6, 5, 4, 3, 0)
+
+
+def _tab(view: View, letters: int) -> str:
+    return f"{view.key} {view.name[:letters]}" if letters else view.key
+
+
+def _tabs_cells(ui: Ui, letters: int) -> int:
+    tabs = (_tab(view, CELLS_MAX if view.name == ui.root else letters) for view in ui.views)
+    return sum(len(tab) + 2 for tab in tabs)
+
+
+def _title(ui: Ui, pen: Pen, now: float | None) -> Line:
+    state, glyphs = ui.current, pen.glyphs
+    line = [Segment(" ")]
+    for index, each in enumerate(ui.trail):
+        if index:
+            line.append(Segment(f" {glyphs.into} ", palette.DIM))
+        line.append(pen.text(each.view.title, palette.TITLE))
+    table = state.table
+    if table is not None and table.missing is None:
+        known = max(len(table.rows), table.total or 0)
+        shown = len(state.rows)
+        many = f"{shown:,}" if shown == known else f"{shown:,} of {known:,}"
+        line.append(Segment(f"  {many}", palette.DIM))
+        if state.sorted_by is not None:
+            mark = glyphs.falling if state.descending else glyphs.rising
+            line.append(Segment(f"  by {state.sorted_by} {mark}", palette.DIM))
+        line += _age(table, now)
+    if state.filter:
+        line += [Segment("  filter ", palette.DIM), pen.text(state.filter, palette.NOTE)]
+    return line
+
+
+def _age(table: Table[Any], now: float | None) -> Line:
+    """The age of the rows, unless they are new."""
+    if table.as_of is None or now is None:
+        return []
+    seconds = now - table.as_of
+    if not table.is_failing and seconds < STALE_SECONDS:
+        return []
+    text = f"as of {amounts.duration(max(0.0, seconds))} ago"
+    if table.is_failing:
+        return [Segment(f"  ! {text}", palette.ALARM)]
+    return [Segment(f"  {text}", palette.DIM)]
+
+
+def _alarms(model: Model, pen: Pen) -> list[Line]:
+    """A single alarm may take all lines; of several, each takes one."""
+    texts = [f"! {text}" for text in _faults(model)]
+    if len(texts) > ALARM_LINES_MAX:
+        others = len(texts) - ALARM_LINES_MAX + 1
+        texts[ALARM_LINES_MAX - 1 :] = [f"! and {others} more problems; press ? to see all"]
+    lines_max = max(1, ALARM_LINES_MAX // max(1, len(texts)))
+    return [line for text in texts for line in _few_lines(text, lines_max, pen, palette.ALARM)]
+
+
+def _faults(model: Model) -> list[str]:
+    """The alarms, merging those with the same reason, such as an unreachable broker."""
+    of_reason: dict[str, list[str]] = {}
+    for text in dict.fromkeys(model.alarms.values()):
+        what, mark, reason = text.rpartition(_COULD_NOT)
+        of_reason.setdefault(mark + reason, []).append(what)
+    return [f"{', '.join(whats)}{reason}" for reason, whats in of_reason.items()]
+
+
+def _few_lines(text: str, lines_max: int, pen: Pen, style: Style) -> list[Line]:
+    """Any text in at most ``lines_max`` lines, with an ellipsis if there is more."""
+    lines = wrapped(text, pen.width - 2, pen.glyphs)
+    if len(lines) > lines_max:
+        rest = " ".join(lines[lines_max - 1 :])
+        lines[lines_max - 1 :] = [fit(rest, pen.width - 2, glyphs=pen.glyphs)]
+    return [[Segment(f" {line}", style)] for line in lines]
+
+
+def _message(ui: Ui, pen: Pen) -> list[Line]:
+    """The message or the text being typed, which do not depend on the view; empty if none."""
+    if ui.message is not None and ui.mode is not Mode.ASK:
+        style = palette.ALARM if ui.message.is_alarm else palette.GOOD
+        mark = "! " if ui.message.is_alarm else ""
+        return _few_lines(f"{mark}{ui.message.text}", FOOT_LINES_MAX, pen, style)
+    match ui.mode:
+        case Mode.FILTER:
+            return [_typed("/", ui, pen)]
+        case Mode.COMMAND:
+            return [_typed(":", ui, pen)]
+        case _:
+            return []
+
+
+def _foot(ui: Ui, pen: Pen) -> list[Line]:
+    message = _message(ui, pen)
+    if message:
+        return message
+    match ui.mode:
+        case Mode.ASK:
+            return _asked(ui, pen)
+        case Mode.CONFIRM:
+            return _question(ui, pen)
+        case _:
+            return [_hints(ui, pen)]
+
+
+def _question(ui: Ui, pen: Pen) -> list[Line]:
+    assert ui.prompt is not None
+    narrow = attrs.evolve(pen, width=pen.width - len(_ANSWERS))
+    lines = _few_lines(ui.prompt.question, FOOT_LINES_MAX, narrow, palette.NOTE)
+    last = exactly(lines[-1], narrow.width)
+    return [*lines[:-1], [*last, Segment(_ANSWERS, palette.BOLD)]]
+
+
+def _typed(label: str, ui: Ui, pen: Pen) -> Line:
+    """The text being typed, scrolled so that the cursor is visible."""
+    entry = ui.editor
+    if cell_len(label) > pen.width - TYPED_CELLS_MIN:
+        label = fit(label, pen.width - TYPED_CELLS_MIN - 1, glyphs=pen.glyphs) + " "
+    before = pen.text(entry.text[: entry.cursor]).text
+    at = pen.text(entry.text[entry.cursor : entry.cursor + 1] or " ").text
+    after = pen.text(entry.text[entry.cursor + 1 :]).text
+    room = pen.width - cell_len(label) - cell_len(at) - 1
+    while cell_len(before) > room:
+        before = before[max(1, (cell_len(before) - room) // 2) :]
+    return [
+        Segment(label, palette.KEY),
+        Segment(before),
+        Segment(at, palette.BAR),
+        Segment(after),
+    ]
+
+
+def _asked(ui: Ui, pen: Pen) -> list[Line]:
+    """The field being filled in, below what was wrong with the last answer."""
+    assert ui.prompt is not None
+    action, given = ui.prompt.action, len(ui.prompt.answers)
+    typed = _typed(pen.text(f" {action.label}, {action.fields[given].label}: ").text, ui, pen)
+    if ui.message is None:
+        return [typed]
+    wrong = _few_lines(f"! {ui.message.text}", FOOT_LINES_MAX - 1, pen, palette.ALARM)
+    return [*wrong, typed]
+
+
+def _hints(ui: Ui, pen: Pen) -> Line:
+    hints = [("q", "quit"), ("?", "help"), ("/", "filter"), (":", "command")]
+    if len(ui.trail) > 1:
+        hints.insert(0, ("esc", "back"))
+    if ui.current.table is not None:
+        hints += [("s", "sort"), ("r", "reverse")]
+    view = ui.current.view
+    hints += [(each.key, each.label) for each in view.links]
+    hints.append(("p", "pause"))
+    has_row = ui.current.selected is not None
+    hints += [(each.key, each.label) for each in view.actions if has_row or not each.needs_row]
+    line = [Segment(" ")]
+    left = pen.width - 1
+    for key, meaning in hints:
+        left -= len(key) + len(meaning) + 3
+        if left < 0:
+            break
+        line += [Segment(key, palette.KEY), Segment(f" {meaning}  ")]
+    return line
+
+
+# The view itself.
+
+
+def _help(ui: Ui, model: Model, room: int, pen: Pen) -> list[Line]:
+    lines = list(help_lines(ui.current.view, ui.views, _faults(model), pen))
+    ui.help_top = max(0, min(ui.help_top, len(lines) - room))
+    return lines[ui.help_top :]
+
+
+def _body(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
+    state = ui.current
+    if state.summary is None or not state.is_frozen:
+        state.summary = list(state.view.summary(model, pen))
+    lines = state.summary[: max(0, room - TABLE_LINES_MIN)]
+    room -= len(lines)
+    if state.table is None:
+        return lines + _scrolled(ui, model, room, attrs.evolve(pen, height=room))
+    return lines + _rows(ui, model, row + len(lines), room, pen)
+
+
+def _scrolled(ui: Ui, model: Model, room: int, pen: Pen) -> list[Line]:
+    state = ui.current
+    if state.lines is None or not state.is_frozen:
+        state.lines = list(state.view.lines(model, pen))
+    state.height = max(1, room)
+    state.move_to(state.cursor)
+    return state.lines[state.top : state.top + room]
+
+
+def _rows(ui: Ui, model: Model, row: int, room: int, pen: Pen) -> list[Line]:
+    state = ui.current
+    table = state.table
+    assert table is not None
+    state.height = max(1, room - 1)
+    if table.missing is not None:
+        waiting = f"Waiting for {model.about.source} ..."
+        return [[], *_sentence(waiting if table.missing == UNREAD else table.missing, pen)]
+    columns = layout(table.columns, pen.width)
+    heading = heading_line(columns, pen, state.sorted_by, descending=state.descending)
+    if not state.rows:
+        text = f"No row matches {state.filter!r}." if state.filter else "No rows yet."
+        if state.is_updating:
+            text = f"Searching for {state.filter!r} ..."
+        return [heading, [], *_sentence(text, pen)]
+    ui.hits.heading_row, ui.hits.body_row = row, row + 1
+    column = 0
+    for each, width in columns:
+        ui.hits.headings.append((column, column + width, each.name))
+        column += width + GAP
+    state.scroll()
+    shown = state.rows[state.top : state.top + state.height]
+    selected = state.cursor - state.top
+    return [
+        heading,
+        *(
+            row_line(table, columns, each_row, pen, is_selected=index == selected)
+            for index, each_row in enumerate(shown)
+        ),
+    ]
+
+
+def _sentence(text: str, pen: Pen) -> list[Line]:
+    return [
+        [Segment(f" {line}", palette.NOTE)] for line in wrapped(text, pen.width - 2, pen.glyphs)
+    ]

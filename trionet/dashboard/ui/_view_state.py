@@ -1,0 +1,183 @@
+"""The state of one view: its rows, its sort order, its filter and its cursor; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING, Any
+
+from ._ordering import Order, Ordering
+from ._view import Line, Table, View
+
+if TYPE_CHECKING:
+    from ..model._model import Model
+
+
+class ViewState:
+    """A view and what the user did with it.
+
+    Args:
+        view: the view.
+
+    Attributes:
+        table: the view's last table; None for a view of lines.
+        rows: the rows that match the filter, sorted.
+        lines: the last lines of a view without a table.
+        summary: the last lines above the table.
+        cursor: the index of the selected row; in a view of lines, of the first line on the screen.
+        top: the index of the first row on the screen.
+        height: how many rows fit on the screen.
+        is_frozen: whether the screen stays as it is; not before the view has had anything to show.
+        sort: the column that the user chose; None for the table's default.
+        filter: words that a row must contain, or must not with ``!`` before them.
+    """
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.table: Table[Any] | None = None
+        self.rows: list[Any] = []
+        self.lines: list[Line] | None = None
+        self.summary: list[Line] | None = None
+        self.cursor = 0
+        self.top = 0
+        self.height = 1
+        self.is_frozen = False
+        self.sort: str | None = None
+        self.filter = ""
+        self._descending: bool | None = None
+        self._is_waiting = True
+        # All rows, the version of the table that they belong to, whether `rows` is out of date with
+        # them, the order of `rows`, and the update in progress that will replace it.
+        self._all: list[Any] = []
+        self._all_of: Hashable = None
+        self._is_old = True
+        self._order = Order()
+        self._pending: Ordering | None = None
+        # The key of the row that the cursor follows; None at the top, where the cursor stays.
+        self._key: Hashable = None
+
+    @property
+    def sorted_by(self) -> str | None:
+        """The column that the rows are sorted by; None for the model's order."""
+        return self.sort or (self.table.sort if self.table is not None else None)
+
+    @property
+    def descending(self) -> bool:
+        """Whether the largest value is first."""
+        if self._descending is not None:
+            return self._descending
+        return self.table is not None and self.sort is None and self.table.descending
+
+    @property
+    def selected(self) -> Any:
+        """The row under the cursor; None if there is none."""
+        return self.rows[self.cursor] if self.table is not None and self.rows else None
+
+    @property
+    def is_updating(self) -> bool:
+        """Whether rows are being filtered and sorted, and will replace the current ones soon."""
+        return self._pending is not None
+
+    def update(self, model: Model, *, is_paused: bool) -> None:
+        """Take the view's current table from the model, unless the screen is paused.
+
+        Rows are filtered in steps (:meth:`step`); until that is done, the previous rows stay.
+        """
+        self.is_frozen = is_paused and not self._is_waiting
+        if not self.is_frozen:
+            self._take(model)
+        if self.table is None:
+            self._pending = None
+            return
+        order = Order(self.sorted_by, self.descending, self.filter)
+        if self._pending is not None and self._pending.order != order:
+            self._pending, self._is_old = None, True  # the user chose another order meanwhile
+        if self._pending is None and (self._is_old or self._order != order):
+            # An update in progress is finished first, even if newer rows arrive: restarting for
+            # each would never finish a long list.
+            self._pending, self._is_old = Ordering(self._all, self.table, order), False
+        self.step()
+
+    def _take(self, model: Model) -> None:
+        self.table = table = self.view.table(model)
+        if table is None:
+            self._is_waiting = self.view.is_waiting(model)
+            return
+        self._is_waiting = table.missing is not None
+        if table.version is None or table.version != self._all_of:
+            self._all, self._all_of, self._is_old = list(table.rows), table.version, True
+
+    def update_fully(self, model: Model) -> None:
+        """Take the view's current table and filter all of it, without pausing."""
+        self.update(model, is_paused=False)
+        while self.is_updating:
+            self.step()
+
+    def step(self) -> None:
+        """Filter and sort the next slice of the update in progress."""
+        pending = self._pending
+        if pending is None:
+            return
+        pending.step()
+        if pending.is_done:
+            self.rows, self._order, self._pending = pending.rows, pending.order, None
+            self._follow()
+
+    def _follow(self) -> None:
+        assert self.table is not None
+        if self._key is not None:
+            key = self.table.key
+            selected = self._key
+            # It is usually where it was.
+            if not (self.cursor < len(self.rows) and key(self.rows[self.cursor]) == selected):
+                found = next((n for n, row in enumerate(self.rows) if key(row) == selected), None)
+                self.cursor = self.cursor if found is None else found
+        self.move_to(self.cursor)
+
+    def move(self, step: int) -> None:
+        """Move the cursor down by ``step`` rows, or up if it is negative."""
+        self.move_to(self.cursor + step)
+
+    def move_to(self, index: int) -> None:
+        """Move the cursor to a row, or to the nearest one that exists."""
+        if self.table is None:
+            last = max(0, len(self.lines or ()) - self.height)
+            self.cursor = self.top = max(0, min(index, last))
+            return
+        self.cursor = max(0, min(index, len(self.rows) - 1))
+        self._key = self.table.key(self.rows[self.cursor]) if self.cursor else None
+        self.scroll()
+
+    def scroll(self) -> None:
+        """Scroll so that the cursor is on the screen and no space below the last row is wasted."""
+        if self.table is None:
+            return
+        self.top = max(self.top, self.cursor - self.height + 1)
+        self.top = max(0, min(self.top, self.cursor, len(self.rows) - self.height))
+
+    def sort_by(self, name: str, *, descending: bool | None = None) -> None:
+        """Sort by a column; right-aligned columns, which are numbers, start with the largest."""
+        assert self.table is not None
+        self.sort = name
+        if descending is None:
+            column = self.table.column(name)
+            descending = column is not None and column.right
+        self._descending = descending
+
+    def sort_by_next(self) -> None:
+        """Sort by the next column."""
+        if self.table is not None:
+            names = self.table.sortable()
+            now = self.sorted_by
+            self.sort_by(names[(names.index(now) + 1) % len(names) if now in names else 0])
+
+    def sort_by_click(self, name: str) -> None:
+        """Sort by a column, or reverse the order if it is sorted by that column already."""
+        if name == self.sorted_by:
+            self.reverse()
+        elif self.table is not None and name in self.table.sortable():
+            self.sort_by(name)
+
+    def reverse(self) -> None:
+        """Reverse the order."""
+        if self.table is not None and self.sorted_by is not None:
+            self._descending = not self.descending

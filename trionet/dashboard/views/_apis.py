@@ -1,0 +1,252 @@
+"""Requests by API: how many, how fast, and in which of Kafka's phases they spend their time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from rich.segment import Segment
+
+from ..drawing import _number_format as amounts
+from ..drawing import _palette as palette
+from ..drawing._cells import columns_chart, heat, sparkline
+from ..drawing._table_lines import chart_line, legend, stacked_bar
+from ..model._api_times import SHORTEST_MS
+from ..ui._view import Column, Line, Pen, Table, View, rows_of
+
+if TYPE_CHECKING:
+    from ..model._model import Model
+    from ..model._rows import ApiRow
+
+#: The six phases that add up to the seventh, the total.
+PHASE_NAMES: Final = ("queue", "local", "remote", "throttle", "response queue", "send")
+#: The height of the latency histogram, in lines.
+HISTOGRAM_LINES: Final = 8
+#: The width of the narrowest buckets in units of log2: a sixteenth more.
+_SPAN: Final = math.log2(17 / 16)
+
+
+def _phase_bar(row: ApiRow, width: int, pen: Pen) -> Line:
+    return stacked_bar(row.phases_ms[: len(PHASE_NAMES)], width, pen)
+
+
+def _phase_ms(index: int, row: ApiRow) -> float | None:
+    return row.phases_ms[index] if row.phases_ms else None
+
+
+def _history(row: ApiRow, width: int, pen: Pen) -> Line:
+    return [Segment(sparkline(row.history.values(width), width, pen.glyphs), palette.CHART)]
+
+
+def _duration(ms: float) -> str:
+    return amounts.duration(ms / 1000)
+
+
+API_COLUMNS: Final[tuple[Column[ApiRow], ...]] = (
+    Column("name", "API", 16, lambda row: row.name, grow=1),
+    Column("rate", "REQ/S", 8, lambda row: row.rate, amounts.rate, right=True),
+    Column("requests", "TOTAL", 8, lambda row: row.requests, amounts.count, right=True, priority=3),
+    Column(
+        "error_rate",
+        "ERR/S",
+        7,
+        lambda row: row.error_rate,
+        amounts.rate,
+        right=True,
+        priority=2,
+        style=lambda row: palette.ALARM if row.error_rate else None,
+    ),
+    Column("errors", "ERRORS", 8, lambda row: row.errors, amounts.count, right=True, priority=4),
+    Column("p50_ms", "P50", 8, lambda row: row.p50_ms, _duration, right=True),
+    Column("p99_ms", "P99", 8, lambda row: row.p99_ms, _duration, right=True),
+    Column("max_ms", "MAX", 8, lambda row: row.max_ms, _duration, right=True, priority=3),
+    Column(
+        "mean_bytes", "SIZE", 8, lambda row: row.mean_bytes, amounts.size, right=True, priority=4
+    ),
+    Column("trend", "TREND", 12, priority=5, draw=_history),
+    Column(
+        "mean_ms",
+        "WHERE THE TIME GOES",
+        20,
+        lambda row: row.phases_ms[-1] if row.phases_ms else None,
+        priority=1,
+        grow=3,
+        draw=_phase_bar,
+    ),
+    *(
+        Column(f"{name.replace(' ', '_')}_ms", name, 0, partial(_phase_ms, index))
+        for index, name in enumerate(PHASE_NAMES)
+    ),
+)
+
+
+class ApisView(View):
+    """A table of all APIs, by request rate."""
+
+    name = "apis"
+    key = "3"
+    title = "APIs"
+    help = (
+        "Rates are since the last read; times, sizes and phases are those of the last ten seconds. "
+        "The bar divides the mean time of a request into Kafka's phases: in the request queue, in "
+        "the handler (local), waiting for other brokers or data (remote), throttled, in the "
+        "response queue, being sent. Enter shows the latencies of one API."
+    )
+
+    def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
+        return [legend(PHASE_NAMES, pen)] if model.apis.missing is None else []
+
+    def table(self, model: Model) -> Table[ApiRow]:
+        return Table(
+            API_COLUMNS,
+            key=lambda row: row.name,
+            sort="rate",
+            descending=True,
+            **rows_of(model.apis),
+        )
+
+    def opened(self, row: ApiRow) -> View:
+        return ApiView(row.name)
+
+
+class ApiView(View):
+    """One API.
+
+    Args:
+        api: Kafka's name of it.
+    """
+
+    name = "api"
+    help = (
+        "The mean time of each phase, and the distribution of total times over the last ten "
+        "seconds: the axis is logarithmic, from the shortest at the left to the longest at the "
+        "right, and the height is the number of requests. The chart below has one column per read, "
+        "the newest at the right; each line counts the requests that took no longer than its label "
+        "and longer than that of the line below, and is denser the more there were."
+    )
+
+    def __init__(self, api: str) -> None:
+        self.title = api
+        self._api = api
+
+    def lines(self, model: Model, pen: Pen) -> Iterable[Line]:
+        row = model.apis.get(self._api)
+        if row is None:
+            yield [pen.text(f" No {self._api} requests were received.", palette.NOTE)]
+            return
+        yield chart_line(
+            "requests", row.history.values(pen.width), amounts.per_second(row.rate), pen
+        )
+        yield [
+            pen.text(f" {row.requests:,} since start, {row.errors:,} with errors; mean size "),
+            pen.text(amounts.size(row.mean_bytes)),
+        ]
+        yield []
+        yield pen.rule("Phases, mean of the last 10 seconds")
+        yield from _phases(row, pen)
+        yield []
+        yield pen.rule("Total time of the last 10 seconds")
+        yield from histogram(row.buckets, pen)
+        yield []
+        yield pen.rule("Total time by read")
+        yield from heat_lines(row.spreads, pen)
+
+
+def _phases(row: ApiRow, pen: Pen) -> Iterator[Line]:
+    if not row.phases_ms:
+        yield [Segment(" no requests", palette.DIM)]
+        return
+    total = row.phases_ms[-1]
+    width = max(0, pen.width - 40)
+    for index, (name, ms) in enumerate(zip(PHASE_NAMES, row.phases_ms, strict=False)):
+        share = ms / total if total else 0.0
+        filled = round(max(0.0, min(1.0, share)) * width)
+        glyph = pen.glyphs.parts[index]
+        yield [
+            pen.cell(f" {name}", 17, palette.BOLD),
+            pen.cell(_duration(ms), 9, right=True),
+            pen.cell(amounts.percent(share), 8, right=True),
+            Segment(f"  {glyph * (filled or (1 if ms else 0))}", palette.PARTS[index]),
+        ]
+    yield [pen.cell(" total", 17, palette.BOLD), pen.cell(_duration(total), 9, right=True)]
+
+
+def histogram(buckets: Sequence[tuple[float, int]], pen: Pen) -> Iterator[Line]:
+    """Vertical bars over a logarithmic time axis.
+
+    Args:
+        buckets: upper bounds in ms, ascending, and how many requests each bucket has.
+        pen: how to draw.
+    """
+    if not buckets:
+        yield [Segment(" no requests", palette.DIM)]
+        return
+    width = max(10, pen.width - 12)
+    low, high = _exponent(buckets[0][0]), _exponent(buckets[-1][0])
+    counts = _columns(buckets, low, high, width)
+    most = max(counts)
+    for index, text in enumerate(columns_chart(counts, HISTOGRAM_LINES, pen.glyphs)):
+        label = amounts.count(most) if index == 0 else ""
+        yield [pen.cell(label, 9, palette.DIM, right=True), Segment(f" {text}", palette.CHART)]
+    ends = [_duration(2**exponent) for exponent in (low, (low + high) / 2, high)]
+    yield [Segment(" " * 10), pen.cell(_axis(ends, width), width, palette.DIM)]
+
+
+def _exponent(ms: float) -> float:
+    return math.log2(max(ms, SHORTEST_MS))
+
+
+def heat_lines(spreads: Sequence[Mapping[int, int] | None], pen: Pen) -> Iterator[Line]:
+    """The distribution of latencies over time: reads from left to right, longer times on top.
+
+    Args:
+        spreads: see :attr:`.ApiRow.spreads`.
+        pen: how to draw.
+    """
+    width = max(10, pen.width - 12)
+    shown = [each or {} for each in spreads][-width:]
+    exponents = {exponent for each in shown for exponent in each}
+    if not exponents:
+        yield [Segment(" no requests", palette.DIM)]
+        return
+    finished = [sum(each.values()) for each in shown]
+    for exponent in range(max(exponents), min(exponents) - 1, -1):
+        counts = (each.get(exponent, 0) for each in shown)
+        shares = [
+            count / many if many else 0.0 for count, many in zip(counts, finished, strict=True)
+        ]
+        text = heat(shares, 1.0, pen.glyphs).rjust(width)
+        label = pen.cell(_duration(2.0**exponent), 9, palette.DIM, right=True)
+        yield [label, Segment(f" {text}", palette.CHART)]
+
+
+def _axis(labels: Sequence[str], width: int) -> str:
+    """Labels at the left, in the middle and at the right; only one if all are the same."""
+    left, middle, right = labels
+    if left == right:
+        return f"{middle:^{width}}"
+    between = f"{middle:^{width}}"
+    return left + between[len(left) : width - len(right)] + right
+
+
+def _columns(
+    buckets: Sequence[tuple[float, int]], low: float, high: float, width: int
+) -> list[float]:
+    """The value of each column: that of the bucket that spans it, or the sum of its buckets.
+
+    Args:
+        buckets: as for :func:`histogram`.
+        low: the logarithm of the first bucket.
+        high: the logarithm of the last bucket.
+        width: how many columns.
+    """
+    summed, spanned = [0.0] * width, [0.0] * width
+    per_column = (high - low) / (width - 1)
+    for upper, count in buckets:
+        end = round((_exponent(upper) - low) / per_column) if per_column else width // 2
+        begin = end - int(_SPAN / per_column) + 1 if per_column else end
+        summed[end] += count
+        spanned[max(0, begin) : end + 1] = [count] * (end + 1 - max(0, begin))
+    return [max(pair) for pair in zip(summed, spanned, strict=True)]

@@ -1,0 +1,94 @@
+"""The last lines of the broker's log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from rich.segment import Segment
+from rich.style import Style
+
+from ..drawing import _palette as palette
+from ..drawing._wrapping import wrapped
+from ..ui._view import Column, Line, Pen, Table, View, rows_of
+
+if TYPE_CHECKING:
+    from ..model._model import Model
+    from ..model._rows import LogRow
+
+_STYLES: Final = {
+    "WARNING": palette.NOTE,
+    "ERROR": palette.ALARM,
+    "CRITICAL": palette.ALARM,
+    "DEBUG": palette.DIM,
+}
+
+
+def _style(row: LogRow) -> Style | None:
+    return _STYLES.get(row.level)
+
+
+def _time(seconds: float) -> str:
+    """The time of day in the local time zone of the dashboard."""
+    return datetime.fromtimestamp(seconds).astimezone().strftime("%H:%M:%S.%f")[:12]
+
+
+def _first_line(text: str) -> str:
+    first, _, rest = text.partition("\n")
+    return f"{first} …" if rest else first
+
+
+LOG_COLUMNS: Final[tuple[Column[LogRow], ...]] = (
+    Column("time", "TIME", 12, lambda row: row.time, _time),
+    Column("level", "LEVEL", 8, lambda row: row.level, priority=1, style=_style),
+    Column("logger", "LOGGER", 22, lambda row: row.logger, priority=2),
+    Column("text", "MESSAGE", 20, lambda row: row.text, _first_line, grow=1, style=_style),
+    Column("number", "NUMBER", 0, lambda row: row.number),
+)
+
+
+class LogView(View):
+    """A table of log lines."""
+
+    name = "log"
+    key = "0"
+    title = "Log"
+    help = (
+        "The last lines of the broker's log, the newest first (the broker keeps 1,000). Times are "
+        "in this machine's time zone. Enter shows a line in full."
+    )
+    section: ClassVar[str | None] = "log"
+
+    def table(self, model: Model) -> Table[LogRow]:
+        return Table(LOG_COLUMNS, key=lambda row: row.number, **rows_of(model.log))
+
+    def opened(self, row: LogRow) -> View:
+        return LogLineView(row)
+
+
+class LogLineView(View):
+    """One line of the log.
+
+    Args:
+        row: the line.
+    """
+
+    name = "line"
+    help = "A log line in full, with its traceback."
+
+    def __init__(self, row: LogRow) -> None:
+        self.title = f"line {row.number}"
+        self._row = row
+
+    def lines(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - never changes
+        row = self._row
+        moment = datetime.fromtimestamp(row.time).astimezone().isoformat(" ", "milliseconds")
+        yield [
+            Segment(f" {moment} ", palette.DIM),
+            pen.text(row.level, _style(row) or palette.PLAIN),
+            pen.text(f" {row.logger}", palette.DIM),
+        ]
+        yield []
+        for line in wrapped(row.text, pen.width - 2, pen.glyphs):
+            yield [Segment(f" {line}")]

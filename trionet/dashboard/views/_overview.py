@@ -1,0 +1,118 @@
+"""The overview: traffic, connections, load, cluster, and the busiest APIs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from ..drawing import _figure_lines as figure_lines
+from ..drawing import _palette as palette
+from ..drawing._table_lines import heading_line, layout, legend, row_line
+from ..drawing._wrapping import wrapped
+from ..ui._view import Line, Pen, Table, View
+from ._apis import API_COLUMNS, PHASE_NAMES
+
+if TYPE_CHECKING:
+    from ..model._model import Model
+
+TRAFFIC: Final = ("requests", "errors", "bytes_in", "bytes_out")
+CONNECTIONS: Final = ("connections", "connections_created", "connections_closed", "in_flight")
+SHARES: Final = ("loop_idle", "handlers_idle", "acceptor_blocked", "cpu")
+LOOP: Final = ("loop_lag_p50", "loop_lag_p99", "loop_lag_max", "loop_passes")
+HELD: Final = ("response_queue", "delayed", "fetch_sessions", "failed_authentications")
+STORED: Final = ("resident", "memory_used", "open_files", "log_bytes")
+CLUSTER: Final = (
+    "brokers",
+    "topics",
+    "partitions",
+    "under_replicated",
+    "leaderless",
+    "groups",
+)
+#: From this width on, the blocks are in two columns.
+WIDE: Final = 110
+_GAP: Final = 3
+_COLUMNS: Final = ("name", "rate", "p50_ms", "p99_ms", "error_rate", "mean_ms")
+
+
+class OverviewView(View):
+    """Charts of the figures, above a table of the APIs."""
+
+    name = "overview"
+    key = "1"
+    title = "Overview"
+    help = (
+        "Rates are since the last read; sparklines show the last minutes, the newest at the right. "
+        "Idle and blocked are fractions of time: a loop that is idle for less than 20 % is busy. "
+        "Loop lag is the duration of a pass of the trio loop, during which everything else waits; "
+        "its percentiles are since start. Below are the APIs with the most requests; the bar shows "
+        "in which phases they spend their time."
+    )
+
+    def lines(self, model: Model, pen: Pen) -> Iterable[Line]:
+        if self.is_waiting(model):
+            for why in (f"Waiting for {model.about.source} ...", model.apis.missing or ""):
+                yield from ([pen.text(f" {line}", palette.NOTE)] for line in _wrapped(why, pen))
+            return
+        half = attrs.evolve(pen, width=(pen.width - _GAP) // 2)
+        left, right = list(_left(model, half)), list(_right(model, half))
+        if pen.width >= WIDE and left and right:
+            yield from figure_lines.beside(left, right, half.width, _GAP)
+        else:
+            yield from _left(model, pen)
+            yield from _right(model, pen)
+        yield from _apis(model, pen)
+
+    def is_waiting(self, model: Model) -> bool:
+        return not model.figures.reported() and not model.apis
+
+
+def _left(model: Model, pen: Pen) -> Iterator[Line]:
+    yield from _block("Traffic", figure_lines.charts(model, TRAFFIC, pen), pen)
+    yield from _block("Connections", figure_lines.charts(model, CONNECTIONS, pen), pen)
+
+
+def _right(model: Model, pen: Pen) -> Iterator[Line]:
+    gauges = [
+        *figure_lines.request_queue(model, pen),
+        *figure_lines.gauges(model, SHARES, pen),
+        *figure_lines.numbers(model, LOOP, pen),
+    ]
+    yield from _block("Loop and queues", gauges, pen)
+    yield from _block("Resources", figure_lines.numbers(model, (*HELD, *STORED), pen), pen)
+    cluster = [
+        *figure_lines.charts(model, ("lag",), pen),
+        *figure_lines.numbers(model, CLUSTER, pen),
+    ]
+    yield from _block("Cluster", cluster, pen)
+
+
+def _block(title: str, lines: Iterable[Line], pen: Pen) -> Iterator[Line]:
+    found = list(lines)
+    if found:
+        yield pen.rule(title)
+        yield from found
+
+
+def _apis(model: Model, pen: Pen) -> Iterator[Line]:
+    yield pen.rule("APIs")
+    if model.apis.missing is not None:
+        yield from (
+            [pen.text(f" {line}", palette.NOTE)] for line in _wrapped(model.apis.missing, pen)
+        )
+        return
+    rows = sorted(model.apis.values(), key=lambda row: row.rate or 0, reverse=True)
+    table = Table(
+        [each for each in API_COLUMNS if each.name in _COLUMNS], rows, lambda row: row.name
+    )
+    columns = layout(table.columns, pen.width)
+    yield legend(PHASE_NAMES, pen)
+    yield heading_line(columns, pen, "rate", descending=True)
+    for row in rows:
+        yield row_line(table, columns, row, pen, is_selected=False)
+
+
+def _wrapped(text: str, pen: Pen) -> list[str]:
+    return wrapped(text, pen.width - 2, pen.glyphs)

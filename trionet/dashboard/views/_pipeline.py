@@ -1,0 +1,223 @@
+"""Results of the telemetry pipeline on Spark: minutes, top talkers and anomalies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from ..drawing import _number_format as amounts
+from ..drawing import _palette as palette
+from ..ui._view import Column, Line, Link, Pen, Table, View, rows_of, without_age
+
+if TYPE_CHECKING:
+    from ..model._model import Model
+    from ..model._pipeline import AnomalyRow, MinuteRow, SeriesRow, TalkerRow
+    from ..model._section import Section
+
+
+def _time(window: str) -> str:
+    """The time of day in UTC, as in the results."""
+    return window[11:16]
+
+
+def _us(value: float) -> str:
+    return amounts.duration(value / 1e6)
+
+
+MINUTE_COLUMNS: Final[tuple[Column[MinuteRow], ...]] = (
+    Column("window", "MINUTE", 6, lambda row: row.window, _time),
+    Column("requests", "REQUESTS", 9, lambda row: row.requests, amounts.count, right=True, grow=1),
+    Column(
+        "errors",
+        "ERRORS",
+        8,
+        lambda row: row.errors,
+        amounts.count,
+        right=True,
+        grow=1,
+        style=lambda row: palette.ALARM if row.errors else None,
+    ),
+    Column(
+        "throttled", "THROTTLED", 9, lambda row: row.throttled, amounts.count, right=True, grow=1
+    ),
+    Column("connections", "CLOSED", 7, lambda row: row.connections, amounts.count, right=True),
+    Column("clients", "CLIENTS", 7, lambda row: row.clients, amounts.count, right=True),
+    Column(
+        "request_bytes",
+        "IN",
+        9,
+        lambda row: row.request_bytes,
+        amounts.size,
+        right=True,
+        priority=1,
+    ),
+    Column(
+        "response_bytes",
+        "OUT",
+        9,
+        lambda row: row.response_bytes,
+        amounts.size,
+        right=True,
+        priority=1,
+    ),
+    Column("series", "SERIES", 7, lambda row: row.series, amounts.count, right=True, priority=2),
+    Column("records", "RECORDS", 8, lambda row: row.records, amounts.count, right=True, priority=3),
+)
+SERIES_COLUMNS: Final[tuple[Column[SeriesRow], ...]] = (
+    Column("api", "API", 16, lambda row: row.api, grow=1),
+    Column("client_id", "CLIENT ID", 14, lambda row: row.client_id, grow=2),
+    Column("listener", "LISTENER", 10, lambda row: row.listener, priority=4),
+    Column("requests", "REQUESTS", 9, lambda row: row.requests, amounts.count, right=True),
+    Column("requests_per_s", "REQ/S", 8, lambda row: row.requests_per_s, amounts.rate, right=True),
+    Column("errors", "ERRORS", 7, lambda row: row.errors, amounts.count, right=True, priority=1),
+    Column("total_p50_us", "P50", 8, lambda row: row.total_p50_us, _us, right=True, priority=1),
+    Column("total_p95_us", "P95", 8, lambda row: row.total_p95_us, _us, right=True, priority=3),
+    Column("total_p99_us", "P99", 8, lambda row: row.total_p99_us, _us, right=True),
+    Column("total_max_us", "MAX", 8, lambda row: row.total_max_us, _us, right=True, priority=2),
+)
+TALKER_COLUMNS: Final[tuple[Column[TalkerRow], ...]] = (
+    Column("window", "MINUTE", 6, lambda row: row.window, _time),
+    Column("measure", "MEASURE", 9, lambda row: row.measure),
+    Column("rank", "RANK", 4, lambda row: row.rank, right=True),
+    Column("client_id", "CLIENT ID", 14, lambda row: row.client_id, grow=2),
+    Column("principal", "PRINCIPAL", 14, lambda row: row.principal, priority=2, grow=1),
+    Column("listener", "LISTENER", 10, lambda row: row.listener, priority=3),
+    Column("share", "SHARE", 7, lambda row: row.share, amounts.percent, right=True),
+    Column(
+        "requests", "REQUESTS", 9, lambda row: row.requests, amounts.count, right=True, priority=1
+    ),
+    Column("bytes", "BYTES", 9, lambda row: row.bytes, amounts.size, right=True, priority=1),
+    Column("time_us", "TIME", 8, lambda row: row.time_us, _us, right=True, priority=1),
+)
+ANOMALY_COLUMNS: Final[tuple[Column[AnomalyRow], ...]] = (
+    Column("window", "MINUTE", 6, lambda row: row.window, _time),
+    Column(
+        "score",
+        "! SCORE",
+        7,
+        lambda row: row.score,
+        "{:.1f}".format,
+        right=True,
+        style=lambda _: palette.ALARM,
+    ),
+    Column("api", "API", 16, lambda row: row.api),
+    Column("client_id", "CLIENT ID", 14, lambda row: row.client_id, grow=2),
+    Column("measure", "MEASURE", 14, lambda row: row.measure, grow=1),
+    Column("value", "VALUE", 10, lambda row: row.value, "{:,.2f}".format, right=True),
+    Column("expected", "USUAL", 10, lambda row: row.expected, "{:,.2f}".format, right=True),
+    Column("spread", "SPREAD", 9, lambda row: row.spread, "{:,.2f}".format, right=True, priority=2),
+    Column("listener", "LISTENER", 10, lambda row: row.listener, priority=3),
+    Column("minutes", "OF MIN", 6, lambda row: row.minutes, right=True, priority=4),
+)
+
+
+class PipelineView(View):
+    """A table of minutes."""
+
+    name = "pipeline"
+    key = "9"
+    title = "Spark pipeline"
+    help = (
+        "The minutes that `trionet pipeline run` wrote, the newest first; a minute is written "
+        "once it is complete, a minute or more later. Times are UTC. Enter shows the APIs and "
+        "clients of a minute, o the top talkers, a the anomalies."
+    )
+    section: ClassVar[str | None] = "pipeline"
+    links: Sequence[Link] = (
+        Link("o", "talkers", "top talkers", lambda _: TalkersView()),
+        Link("a", "anomalies", "anomalies", lambda _: AnomaliesView()),
+    )
+
+    def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
+        unusual = len(model.pipeline.anomalies)
+        if model.pipeline.topic is not None:
+            text = f" {model.pipeline.topic}: {len(model.pipeline.minutes)} minutes"
+            yield [pen.text(text, palette.DIM)]
+        if unusual:
+            yield [pen.text(f" ! {unusual} anomalies; press a", palette.ALARM)]
+
+    def table(self, model: Model) -> Table[MinuteRow]:
+        return Table(
+            MINUTE_COLUMNS,
+            key=lambda row: row.window,
+            sort="window",
+            descending=True,
+            **without_age(rows_of(model.pipeline.minutes)),
+        )
+
+    def opened(self, row: MinuteRow) -> View:
+        return MinuteView(row.window)
+
+
+class MinuteView(View):
+    """The APIs and clients of a minute.
+
+    Args:
+        window: the start of the minute.
+    """
+
+    name = "minute"
+    help = "The requests of a minute by API, client and listener, with their total times."
+    section: ClassVar[str | None] = "pipeline"
+
+    def __init__(self, window: str) -> None:
+        self.title = f"minute {_time(window)}"
+        self._window = window
+
+    def table(self, model: Model) -> Table[SeriesRow]:
+        return _of_window(model.pipeline.series, self._window, SERIES_COLUMNS, "requests")
+
+
+def _of_window(
+    section: Section[str, Any], window: str, columns: tuple[Column[Any], ...], sort: str
+) -> Table[Any]:
+    section_rows = without_age(rows_of(section))
+    return Table(
+        columns,
+        [row for row in section.values() if row.window == window],
+        key=lambda row: (row.api, row.client_id, row.listener),
+        sort=sort,
+        descending=True,
+        missing=section_rows["missing"],
+        version=section_rows["version"],
+        as_of=section_rows["as_of"],
+        is_failing=section_rows["is_failing"],
+    )
+
+
+class TalkersView(View):
+    """The top clients of each minute."""
+
+    name = "talkers"
+    title = "Top talkers"
+    help = (
+        "For each minute, the ten clients with the most requests, bytes and time, and their share "
+        "of the total."
+    )
+    section: ClassVar[str | None] = "pipeline"
+
+    def table(self, model: Model) -> Table[TalkerRow]:
+        return Table(
+            TALKER_COLUMNS,
+            key=lambda row: (row.window, row.measure, row.rank),
+            **without_age(rows_of(model.pipeline.talkers)),
+        )
+
+
+class AnomaliesView(View):
+    """Unusual values of each minute."""
+
+    name = "anomalies"
+    title = "Anomalies"
+    help = (
+        "Values that are far from the median of the hour before, in units of its spread; reported "
+        "from a score of 5 on."
+    )
+    section: ClassVar[str | None] = "pipeline"
+
+    def table(self, model: Model) -> Table[AnomalyRow]:
+        return Table(
+            ANOMALY_COLUMNS,
+            key=lambda row: (row.window, row.api, row.client_id, row.listener, row.measure),
+            **without_age(rows_of(model.pipeline.anomalies)),
+        )

@@ -1,0 +1,176 @@
+"""Records of a topic as they arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from rich.segment import Segment
+from rich.style import Style
+
+from ..drawing import _number_format as amounts
+from ..drawing import _palette as palette
+from ..drawing._wrapping import wrapped
+from ..model._tail import Form, dump, pretty
+from ..ui._view import UNREAD, Action, Column, Field, Line, Pen, Table, View, rows_of, without_age
+
+if TYPE_CHECKING:
+    from ..model._model import Model
+    from ..model._tail import TailRow
+    from ..sources import Source
+
+#: Stands for null as an answer: a tombstone.
+NULL: Final = "null"
+
+
+def _time(ms: int) -> str:
+    return datetime.fromtimestamp(ms / 1000).astimezone().strftime("%H:%M:%S.%f")[:12]
+
+
+def _form_style(row: TailRow) -> Style | None:
+    return palette.DIM if row.form in (Form.HEX, Form.NULL) else None
+
+
+TAIL_COLUMNS: Final[tuple[Column[TailRow], ...]] = (
+    Column(
+        "timestamp",
+        "TIME",
+        12,
+        lambda row: None if row.timestamp < 0 else row.timestamp,
+        _time,
+        priority=1,
+    ),
+    Column("partition", "PART", 5, lambda row: row.partition, right=True, priority=2),
+    Column("offset", "OFFSET", 10, lambda row: row.offset, right=True),
+    Column("key", "KEY", 12, lambda row: row.key_text, priority=1, grow=1),
+    Column("value", "VALUE", 20, lambda row: row.text, grow=4, style=_form_style),
+    Column("form", "TYPE", 4, lambda row: row.form.value, priority=3, is_searched=False),
+    Column(
+        "value_bytes",
+        "SIZE",
+        8,
+        lambda row: row.value_bytes,
+        amounts.size,
+        right=True,
+        priority=2,
+    ),
+    Column("topic", "TOPIC", 0, lambda row: row.topic, is_searched=False),
+)
+
+
+def produce_to(topic_of: Callable[[Any], str], *, needs_row: bool = True) -> Action:
+    """The action that produces a record.
+
+    topic_of: returns the topic, given the selected row.
+    needs_row: whether it depends on the row.
+    """
+
+    async def produce(source: Source, row: Any, answers: Sequence[str]) -> str:
+        key, value = answers
+        return await source.actions.produce(
+            topic_of(row),
+            None if value == NULL else value.encode(),
+            key=key.encode() if key else None,
+        )
+
+    def question(row: Any, answers: Sequence[str]) -> str:
+        what = "a tombstone" if answers[1] == NULL else "this record"
+        return f"Write {what} to {topic_of(row)}?"
+
+    return Action(
+        "P",
+        "produce",
+        "produce a record",
+        produce,
+        fields=(
+            Field("key", is_optional=True),
+            Field(f"value ({NULL} for a tombstone)", is_optional=True),
+        ),
+        question=question,
+        needs_row=needs_row,
+    )
+
+
+class TailView(View):
+    """The last records of a topic, and new ones as they arrive.
+
+    Args:
+        topic: its name.
+        partition: its number; None for all.
+    """
+
+    name = "tail"
+    help = (
+        "The records of a topic, the newest first. Readable values are shown as text or JSON, "
+        "others as hex digits. If records arrive faster than they can be read, some are skipped, "
+        "and the number of skipped records is shown. Enter shows a record with its headers. p "
+        "freezes the screen."
+    )
+    section: ClassVar[str | None] = "tail"
+
+    def __init__(self, topic: str, partition: int | None) -> None:
+        self.title = topic if partition is None else f"{topic} {partition}"
+        self.section_key = (topic, partition)
+        self.actions = (produce_to(lambda _: topic, needs_row=False),)
+
+    def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
+        if model.tail.failure is not None:
+            yield [pen.text(f" {model.tail.failure}", palette.ALARM)]
+        elif model.tail_skipped:
+            skipped = f" {model.tail_skipped:,} records were skipped"
+            yield [pen.text(skipped, palette.NOTE)]
+
+    def table(self, model: Model) -> Table[TailRow]:
+        if model.tail_of != self.section_key:
+            return Table(TAIL_COLUMNS, (), key=lambda row: row.number, missing=UNREAD)
+        section_rows = without_age(rows_of(model.tail))
+        section_rows["version"] = (self.section_key, model.tail.version)
+        return Table(TAIL_COLUMNS, key=lambda row: (row.partition, row.offset), **section_rows)
+
+    def opened(self, row: TailRow) -> View:
+        return RecordView(row)
+
+
+class RecordView(View):
+    """One record.
+
+    Args:
+        row: the record.
+    """
+
+    name = "record"
+    help = (
+        "A record with its headers: the value as JSON or text if it is readable, and as hex "
+        "digits. Only the first 4,096 bytes are shown."
+    )
+
+    def __init__(self, row: TailRow) -> None:
+        self.title = f"{row.topic} {row.partition} offset {row.offset}"
+        self._row = row
+
+    def lines(self, model: Model, pen: Pen) -> Iterable[Line]:  # noqa: ARG002 - never changes
+        row = self._row
+        if row.timestamp >= 0:
+            moment = datetime.fromtimestamp(row.timestamp / 1000).astimezone()
+            yield [pen.text(f" {moment.isoformat(' ', 'milliseconds')}", palette.DIM)]
+        yield pen.rule(f"key, {row.key_bytes:,} bytes")
+        yield from _text(row.key_text, pen)
+        for name, value in row.headers:
+            yield pen.rule("header")
+            shown = "null" if value is None else value.decode("utf-8", "backslashreplace")
+            yield from _text(f"{name}: {shown}", pen)
+        yield pen.rule(f"value, {row.value_bytes:,} bytes, {row.form.value}")
+        readable = pretty(row.value) if row.form is Form.JSON and row.value is not None else None
+        if row.form is not Form.HEX:
+            for line in readable or [row.text]:
+                yield from _text(line, pen)
+        if row.value is not None:
+            yield pen.rule("bytes")
+            for line in dump(row.value):
+                yield [Segment(f" {line}")]
+
+
+def _text(text: str, pen: Pen) -> Iterable[Line]:
+    for line in wrapped(text, pen.width - 2, pen.glyphs):
+        yield [pen.text(f" {line}")]

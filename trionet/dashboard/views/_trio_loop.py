@@ -1,0 +1,51 @@
+"""Trio itself: how busy the loop is, how long its passes take, and which tasks it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from ..drawing import _figure_lines as figure_lines
+from ..drawing import _number_format as amounts
+from ..ui._view import Column, Line, Pen, Table, View, rows_of
+
+if TYPE_CHECKING:
+    from ..model._model import Model
+    from ..model._rows import TaskRow
+
+
+def _name(row: TaskRow) -> str:
+    return "  " * row.depth + row.name
+
+
+TASK_COLUMNS: Final[tuple[Column[TaskRow], ...]] = (
+    Column("task", "TASK", 34, _name, grow=1),
+    Column("children", "CHILDREN", 8, lambda row: row.children, amounts.count, right=True),
+    Column("waits_in", "WAITS IN", 16, lambda row: row.waits_in, grow=2),
+    Column("name", "NAME", 0, lambda row: row.name),
+    Column("depth", "DEPTH", 0, lambda row: row.depth),
+)
+
+
+class TrioView(View):
+    """A table of tasks, below figures of the loop."""
+
+    name = "trio"
+    key = "t"
+    title = "Trio"
+    help = (
+        "One pass of the loop runs every task that is ready; tasks that become ready meanwhile "
+        "wait for its end. The length of a pass is therefore the lag that all of them see; its "
+        "percentiles are since start. Tasks are available if the broker runs in this process: the "
+        "tree of nurseries from the root down, and where each task is waiting."
+    )
+    section: ClassVar[str | None] = "tasks"
+
+    def summary(self, model: Model, pen: Pen) -> Iterable[Line]:
+        yield from figure_lines.charts(model, ("loop_idle", "loop_passes", "cpu"), pen)
+        yield from figure_lines.numbers(
+            model, ("loop_lag_p50", "loop_lag_p99", "loop_lag_max"), pen
+        )
+
+    def table(self, model: Model) -> Table[TaskRow]:
+        return Table(TASK_COLUMNS, key=lambda row: row.number, **rows_of(model.tasks))

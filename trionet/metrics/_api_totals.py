@@ -1,0 +1,42 @@
+"""The requests of each API since the start, as a snapshot has them in JSON."""
+
+from __future__ import annotations
+
+from ._histogram import upper_of
+from ._request_metrics import RequestSource
+from ._request_times import PHASES, STEP_NS, TOTAL
+
+_MS = 1e6  # in nanoseconds
+
+
+# What stands for an answer without any error.
+_NO_ERROR = "NONE"
+
+
+def api_totals(source: RequestSource) -> list[dict[str, object]]:
+    """What was asked for at least once.
+
+    Each has its ``name``, the finished ``requests``, their ``bytes``, the ``errors`` in the
+    answers, in ``phases_ms`` the sum of each phase by Kafka's name of it, and in ``total_ms`` how
+    many took how long in all: pairs of the longest time of a bucket and its count, ascending.
+    """
+    errors: dict[str, int] = {}
+    for (name, error), count in source.errors().items():
+        if error != _NO_ERROR:
+            errors[name] = errors.get(name, 0) + count
+    return [
+        {
+            "name": times.names[0],
+            "requests": times.requests,
+            "bytes": times.bytes,
+            "errors": errors.get(times.names[0], 0),
+            "phases_ms": {name: times.sum_ns(phase) / _MS for phase, name in enumerate(PHASES)},
+            "total_ms": [
+                (upper_of(bucket) * STEP_NS / _MS, count)
+                for bucket, count in enumerate(times.counts(TOTAL))
+                if count
+            ],
+        }
+        for times in source.request_times()
+        if times.requests
+    ]

@@ -1,0 +1,62 @@
+"""Prometheus's text format, version 0.0.4: what ``/metrics`` answers.
+
+One family after the other: ``# HELP``, ``# TYPE``, and a line per sample. Labels come in the order
+that the metric names them, a quantile last; an empty one is left out, which is the same there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from ._families import Family, Sample
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+# Up to here a float is a whole number of its own.
+_WHOLE_MAX = 2**53
+
+_IN_HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
+_IN_LABELS = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
+
+
+def exposition(snapshot: Mapping[str, Family]) -> Iterator[str]:
+    """The text of a snapshot, one family a piece; families without samples are left out.
+
+    In pieces, because a snapshot of many labels is milliseconds of work, and the caller may have
+    something better to do in between.
+    """
+    for family in snapshot.values():
+        if family.samples:
+            yield "".join(_lines(family))
+
+
+def _lines(family: Family) -> Iterator[str]:
+    metric = family.metric
+    yield f"# HELP {metric.name} {metric.help.translate(_IN_HELP)}\n"
+    yield f"# TYPE {metric.name} {metric.kind}\n"
+    for sample in family.samples:
+        labels = _labels(metric.labels, sample)
+        yield f"{metric.name}{sample.suffix}{labels} {number(sample.value)}\n"
+
+
+def _labels(names: tuple[str, ...], sample: Sample) -> str:
+    pairs = [
+        f'{name}="{value.translate(_IN_LABELS)}"'
+        for name, value in zip(names, sample.labels, strict=True)
+        if value
+    ]
+    if sample.quantile:
+        pairs.append(f'quantile="{sample.quantile}"')
+    return f"{{{','.join(pairs)}}}" if pairs else ""
+
+
+def number(value: float) -> str:
+    """A number as Prometheus writes it (Go's ParseFloat reads it back)."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    if abs(value) < _WHOLE_MAX and value == int(value):
+        return str(int(value))
+    return repr(float(value))

@@ -1,0 +1,103 @@
+"""Kafka's metrics of requests: how many, how long in which phase, how large, with which errors.
+
+(Kafka: RequestMetrics.) Whoever routes requests keeps the counts; this makes families of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
+from typing import Protocol
+
+from . import _kafka_names as names
+from ._families import Family
+from ._request_times import STEP_NS, RequestTimes
+from ._sensors import HistogramSource, Labels, Meter, Quantiles
+
+_MS = 1e6  # in nanoseconds
+# Requests of which Kafka may have to convert the records.
+_CONVERTED = ("Fetch", "Produce")
+
+
+class RequestSource(Protocol):
+    """What is read of whoever routes requests; all of it counts from its start."""
+
+    def request_times(self) -> Iterable[RequestTimes]:
+        """What the finished requests are counted in."""
+        ...
+
+    def requests(self) -> Mapping[Labels, int]:
+        """Requests by name and version."""
+        ...
+
+    def deprecated_requests(self) -> Mapping[Labels, int]:
+        """Requests of deprecated versions by name, version, and the client's software and version.
+
+        (KIP-896.)
+        """
+        ...
+
+    def errors(self) -> Mapping[Labels, int]:
+        """Errors in answers by the request's name and the error's; ``NONE`` is an answer without.
+
+        An answer with several errors counts for each.
+        """
+        ...
+
+
+class RequestMetrics:
+    """The collector of request metrics.
+
+    Args:
+        source: who counts requests.
+    """
+
+    def __init__(self, source: RequestSource) -> None:
+        self._source = source
+        self._requests = Meter(*names.REQUESTS_PER_SEC)
+        self._deprecated = Meter(*names.DEPRECATED_REQUESTS_PER_SEC)
+        self._errors = Meter(*names.ERRORS_PER_SEC)
+        # Names say milliseconds, numbers have a fraction: Kafka's are rounded to whole ones.
+        self._phases = [Quantiles(metric, STEP_NS / _MS) for metric in names.PHASE_TIMES_MS]
+        self._sizes = Quantiles(names.REQUEST_BYTES)
+        self._conversions = [
+            Quantiles(names.MESSAGE_CONVERSIONS_TIME_MS),
+            Quantiles(names.TEMPORARY_MEMORY_BYTES),
+        ]
+
+    def collect(self, now: float) -> Iterator[Family]:
+        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        source = self._source
+        yield from self._requests.families(source.requests(), now)
+        yield from self._deprecated.families(source.deprecated_requests(), now)
+        yield from self._errors.families(source.errors(), now)
+        kinds: dict[Labels, RequestTimes] = {
+            (name,): times for times in source.request_times() for name in times.names
+        }
+        for phase, sensor in enumerate(self._phases):
+            yield from sensor.families(_durations(kinds, phase), now)
+        sizes = {
+            key: HistogramSource(times.requests, times.bytes, times.sizes.copy)
+            for key, times in kinds.items()
+        }
+        yield from self._sizes.families(sizes, now)
+        unconverted = {
+            key: HistogramSource(times.requests, 0, partial(_all_zero, times))
+            for key, times in kinds.items()
+            if key[0] in _CONVERTED
+        }
+        for sensor in self._conversions:
+            yield from sensor.families(unconverted, now)
+
+
+def _durations(kinds: Mapping[Labels, RequestTimes], phase: int) -> dict[Labels, HistogramSource]:
+    return {
+        key: HistogramSource(
+            times.count(phase), times.sum_ns(phase) / _MS, partial(times.counts, phase)
+        )
+        for key, times in kinds.items()
+    }
+
+
+def _all_zero(times: RequestTimes) -> list[int]:
+    return [times.requests]

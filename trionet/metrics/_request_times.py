@@ -1,0 +1,305 @@
+"""The times of requests in Kafka's seven phases, computed from six timestamps per request.
+
+(Kafka: RequestChannel.Request, RequestMetrics.) Each stage stores the time in a slot of the
+request, and finished requests are appended to a list. Once per turn :func:`count_finished` counts
+the list in one loop. This costs half a microsecond per request in total (a fifth of one when
+compiled), because:
+
+* the clock is read only where a request is handled and where its response has been written;
+  requests handled or written one after the other share a timestamp, since the end of one is the
+  start of the next;
+* the bucket of a duration is found by one lookup in a table;
+* sums are computed from timestamps, not from durations, and kept in local variables.
+
+Kafka rounds to whole milliseconds, by which everything here would be 0; internally these are
+microseconds.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from time import perf_counter_ns
+from typing import Final
+
+from ._histogram import bucket_of, upper_of
+
+# The clock of all timestamps. By its own name it would be looked up in its module at every call.
+now_ns: Final = perf_counter_ns
+
+# Durations are counted in steps of 2 to the 10 ns, which is as good as a microsecond.
+STEP_SHIFT: Final = 10
+STEP_NS: Final = 1 << STEP_SHIFT
+# Durations up to 268 ms, and requests up to 256 KB, find their bucket in the table.
+_TABLE_SIZE: Final = 1 << 18
+_TABLE_NS: Final = _TABLE_SIZE << STEP_SHIFT
+# Durations above 73 minutes and sizes above 4 GB go to the last bucket.
+_VALUE_MAX: Final = (1 << 32) - 1
+BUCKETS: Final = bucket_of(_VALUE_MAX) + 1
+
+
+def _table() -> bytes:
+    """The bucket of every number below the table's size."""
+    last = bucket_of(_TABLE_SIZE - 1)
+    runs = [bytes([0])]
+    runs += [
+        bytes([number]) * (upper_of(number) - upper_of(number - 1)) for number in range(1, last + 1)
+    ]
+    return b"".join(runs)
+
+
+_BUCKET: Final = _table()
+
+# The phases, in the order in which a request goes through them, and all of them together.
+REQUEST_QUEUE: Final = 0
+LOCAL: Final = 1
+REMOTE: Final = 2
+THROTTLE: Final = 3
+RESPONSE_QUEUE: Final = 4
+RESPONSE_SEND: Final = 5
+TOTAL: Final = 6
+# By Kafka's names of their histograms.
+PHASES: Final = (
+    "RequestQueueTimeMs",
+    "LocalTimeMs",
+    "RemoteTimeMs",
+    "ThrottleTimeMs",
+    "ResponseQueueTimeMs",
+    "ResponseSendTimeMs",
+    "TotalTimeMs",
+)
+
+
+class TimedRequest:
+    """What a request has to carry to be timed; the stamps are nanoseconds of ``perf_counter_ns``.
+
+    Attributes:
+        times: what it is counted in.
+        request_bytes: its size, without its size prefix.
+        received_ns: the poll that completed it came back.
+        taken_ns: a handler took it from the request queue.
+        handled_ns: the handler came back, with or without an answer; 0 until then.
+        answered_ns: the answer was given, by the handler or by whoever finished a call that waited.
+        picked_up_ns: its processor took the answer from the response queue; 0 until then.
+        sent_ns: the last byte was written, or there was nothing to write, or it failed.
+    """
+
+    __slots__ = (
+        "answered_ns",
+        "handled_ns",
+        "picked_up_ns",
+        "received_ns",
+        "request_bytes",
+        "sent_ns",
+        "taken_ns",
+        "times",
+    )
+
+    times: RequestTimes
+    request_bytes: int
+    received_ns: int
+    taken_ns: int
+    handled_ns: int
+    answered_ns: int
+    picked_up_ns: int
+    sent_ns: int
+
+
+class Counts:
+    """How many values each bucket of a histogram has.
+
+    Equal neighbours are counted together: sizes and short durations repeat themselves, and compiled
+    an entry of a list costs as much as ten comparisons.
+    """
+
+    __slots__ = ("_bucket", "_counts", "_repeats")
+
+    def __init__(self) -> None:
+        self._counts: list[int] = [0] * BUCKETS
+        self._bucket = 0
+        self._repeats = 0
+
+    def add(self, bucket: int) -> None:
+        """Count a value of this bucket."""
+        if bucket != self._bucket:
+            self._counts[self._bucket] += self._repeats
+            self._bucket, self._repeats = bucket, 0
+        self._repeats += 1
+
+    def copy(self) -> list[int]:
+        """Those of all buckets."""
+        counts = self._counts.copy()
+        counts[self._bucket] += self._repeats
+        return counts
+
+
+class RequestTimes:
+    """The times and sizes of all requests of one kind, since the start.
+
+    Args:
+        names: what the kind is called; Kafka counts a Fetch under two.
+
+    Attributes:
+        requests: finished requests.
+        buckets: of each phase, how many requests each of its buckets has; read :meth:`counts`.
+        sizes: how many requests each bucket of sizes has.
+        bytes: the sum of their sizes.
+    """
+
+    __slots__ = (
+        "_local_ns",
+        "_remote_ns",
+        "_request_queue_ns",
+        "_response_queue_ns",
+        "_response_send_ns",
+        "_throttle_ns",
+        "_total_ns",
+        "buckets",
+        "bytes",
+        "names",
+        "requests",
+        "sizes",
+    )
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+        self.requests = 0
+        self.bytes = 0
+        self.sizes = Counts()
+        self.buckets = [Counts() for _ in PHASES]
+        self._request_queue_ns = 0
+        self._local_ns = 0
+        self._remote_ns = 0
+        self._throttle_ns = 0
+        self._response_queue_ns = 0
+        self._response_send_ns = 0
+        self._total_ns = 0
+
+    def throttled(self, duration_ns: int) -> None:
+        """Count that a request was throttled; no part of its total, since it is answered first.
+
+        (KIP-219, KAFKA-9652.)
+        """
+        self._throttle_ns += self._add(THROTTLE, duration_ns)
+
+    def sum_ns(self, phase: int) -> int:
+        """The phase of all requests together."""
+        return (
+            self._request_queue_ns,
+            self._local_ns,
+            self._remote_ns,
+            self._throttle_ns,
+            self._response_queue_ns,
+            self._response_send_ns,
+            self._total_ns,
+        )[phase]
+
+    def count(self, phase: int) -> int:
+        """How many durations of the phase were counted, those of 0 included."""
+        return self.requests if phase != THROTTLE else sum(self.counts(THROTTLE))
+
+    def counts(self, phase: int) -> list[int]:
+        """How many requests each bucket has, in steps of :data:`STEP_NS`; a copy."""
+        counts = self.buckets[phase].copy()
+        # Nearly every request has none of these two, so that is not counted, but known. A throttle
+        # is over after its request was counted, so that it counts beside it.
+        if phase == REMOTE:
+            counts[0] += self.requests - sum(counts)
+        elif phase == THROTTLE:
+            counts[0] += self.requests
+        return counts
+
+    def _add(self, phase: int, duration_ns: int) -> int:
+        """Count one duration, of any length, and return it; a negative one is 0, as in Kafka."""
+        duration_ns = max(0, duration_ns)
+        self.buckets[phase].add(_bucket_of(duration_ns >> STEP_SHIFT))
+        return duration_ns
+
+    def count_slowly(self, request: TimedRequest) -> None:
+        """Count a request that waited somewhere, for an event or for longer than the table has."""
+        answered_ns = request.answered_ns
+        handled_ns = request.handled_ns
+        if not handled_ns or handled_ns > answered_ns:
+            handled_ns = answered_ns  # it was answered before the handler came back
+        picked_up_ns, sent_ns = request.picked_up_ns, request.sent_ns
+        self._request_queue_ns += self._add(REQUEST_QUEUE, request.taken_ns - request.received_ns)
+        self._local_ns += self._add(LOCAL, handled_ns - request.taken_ns)
+        if answered_ns > handled_ns:
+            self._remote_ns += self._add(REMOTE, answered_ns - handled_ns)
+        self._response_queue_ns += self._add(RESPONSE_QUEUE, picked_up_ns - answered_ns)
+        self._response_send_ns += self._add(RESPONSE_SEND, sent_ns - picked_up_ns)
+        self._total_ns += self._add(TOTAL, sent_ns - request.received_ns)
+        self.sizes.add(_bucket_of(request.request_bytes))
+        self.bytes += request.request_bytes
+        self.requests += 1
+
+    def add_sums(
+        self,
+        count: int,
+        size: int,
+        received_ns: int,
+        taken_ns: int,
+        handled_ns: int,
+        picked_up_ns: int,
+        sent_ns: int,
+    ) -> None:
+        """Add the sums of the sizes and stamps of ``count`` requests that did not wait."""
+        self.requests += count
+        self.bytes += size
+        self._request_queue_ns += taken_ns - received_ns
+        self._local_ns += handled_ns - taken_ns
+        self._response_queue_ns += picked_up_ns - handled_ns
+        self._response_send_ns += sent_ns - picked_up_ns
+        self._total_ns += sent_ns - received_ns
+
+
+def _bucket_of(value: int) -> int:
+    return bucket_of(min(value, _VALUE_MAX))
+
+
+def count_finished(finished: list[TimedRequest]) -> None:
+    """Count requests whose stamps are all set, and empty the list."""
+    if not finished:
+        return
+    table = _BUCKET
+    times = finished[0].times
+    request_queue, local, _, _, response_queue, response_send, totals = times.buckets
+    sizes = times.sizes
+    count = size_sum = received_sum = taken_sum = handled_sum = picked_up_sum = sent_sum = 0
+    for request in finished:
+        if request.times is not times:
+            times.add_sums(
+                count, size_sum, received_sum, taken_sum, handled_sum, picked_up_sum, sent_sum
+            )
+            count = size_sum = 0
+            received_sum = taken_sum = handled_sum = picked_up_sum = sent_sum = 0
+            times = request.times
+            request_queue, local, _, _, response_queue, response_send, totals = times.buckets
+            sizes = times.sizes
+        received, taken = request.received_ns, request.taken_ns
+        handled, picked_up = request.handled_ns, request.picked_up_ns
+        sent, size = request.sent_ns, request.request_bytes
+        total = sent - received
+        if (
+            handled != request.answered_ns
+            or total >= _TABLE_NS
+            or size >= _TABLE_SIZE
+            or not received <= taken <= handled <= picked_up <= sent
+        ):
+            times.count_slowly(request)
+            continue
+        totals.add(table[total >> STEP_SHIFT])
+        request_queue.add(table[(taken - received) >> STEP_SHIFT])
+        local.add(table[(handled - taken) >> STEP_SHIFT])
+        response_queue.add(table[(picked_up - handled) >> STEP_SHIFT])
+        response_send.add(table[(sent - picked_up) >> STEP_SHIFT])
+        sizes.add(table[size])
+        count += 1
+        size_sum += size
+        received_sum += received
+        taken_sum += taken
+        handled_sum += handled
+        picked_up_sum += picked_up
+        sent_sum += sent
+    times.add_sums(count, size_sum, received_sum, taken_sum, handled_sum, picked_up_sum, sent_sum)
+    finished.clear()

@@ -1,0 +1,264 @@
+"""Sensors: turn counts by label into metric families of totals, recent rates and quantiles.
+
+(Kafka: Sensor and its stats, Yammer's Meter and Histogram.) A sensor lives as long as its registry
+and receives all counts of its metric at each snapshot, rather than single events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from math import inf, nan
+from typing import NamedTuple, cast
+
+from ._families import QUANTILES, Family, Metric, Sample
+from ._histogram import quantiles_of
+from ._rates import SAMPLE_SECONDS, SAMPLES, ByKey, MovingRate, RollingMaximum, Window
+
+Labels = tuple[str, ...]
+
+
+class HistogramSource(NamedTuple):
+    """A histogram as :class:`Quantiles` is shown it.
+
+    Attributes:
+        recorded: how many values it has counted.
+        total: their sum, in the metric's unit.
+        counts: gives the counts of its buckets, in a list that nobody changes afterwards.
+    """
+
+    recorded: int
+    total: float
+    counts: Callable[[], Sequence[int]]
+
+
+# What a meter's averages are told apart by: the label `window`.
+_WINDOWS = ("1m", "5m", "15m")
+
+
+class Meter:
+    """A count and its moving averages, as Yammer's ``Count`` and ``OneMinuteRate`` and so on.
+
+    Args:
+        total: the metric of the count.
+        rate: the metric of the averages; its last label is the window.
+    """
+
+    def __init__(self, total: Metric, rate: Metric) -> None:
+        self._total = total
+        self._rate = rate
+        self._rates = ByKey(lambda values, now: MovingRate(values[0], now))
+
+    def families(self, counts: Mapping[Labels, float], now: float) -> Iterator[Family]:
+        """The families at ``now``, of the events so far."""
+        self._rates.begin(now)
+        averages = []
+        for labels, count in counts.items():
+            rate = self._rates.get(labels, [count], now)
+            rate.update(count, now)
+            rates = rate.rates or (0.0,) * len(_WINDOWS)
+            for window, value in zip(_WINDOWS, rates, strict=True):
+                averages.append(Sample((*labels, window), value))
+        yield Family(self._total, _samples(counts))
+        yield Family(self._rate, tuple(averages))
+
+
+class RateAndTotal:
+    """A count, and events a second over the last windows (Kafka: Meter).
+
+    Args:
+        rate: the metric of the rate; None leaves it out.
+        total: the metric of the count; None leaves it out.
+        samples: ``metrics.num.samples``.
+        seconds: ``metrics.sample.window.ms``, in seconds.
+        began_at: see :class:`.ByKey`.
+    """
+
+    def __init__(
+        self,
+        rate: Metric | None,
+        total: Metric | None,
+        samples: int = SAMPLES,
+        seconds: float = SAMPLE_SECONDS,
+        began_at: float | None = None,
+    ) -> None:
+        self._rate = rate
+        self._total = total
+        self._windows = ByKey(lambda values, now: Window(values, now, samples, seconds), began_at)
+
+    def families(self, counts: Mapping[Labels, float], now: float) -> Iterator[Family]:
+        """The families at ``now``, of the events so far."""
+        if self._rate is not None:
+            self._windows.begin(now)
+            rates = []
+            for labels, count in counts.items():
+                window = self._windows.get(labels, [count], now)
+                elapsed, [grown] = window.since([count], now)
+                rates.append(Sample(labels, grown / window.rate_seconds(elapsed)))
+            yield Family(self._rate, tuple(rates))
+        if self._total is not None:
+            yield Family(self._total, _samples(counts))
+
+
+Grown = Sequence[float]
+"""By how much each of several numbers has grown over the last windows."""
+
+
+class Derived:
+    """A gauge computed from how much several numbers have grown over the last windows.
+
+    Args:
+        metric: its metric.
+        compute: makes its value of what has grown.
+        samples: ``metrics.num.samples``.
+        seconds: ``metrics.sample.window.ms``, in seconds.
+        began_at: see :class:`.ByKey`.
+    """
+
+    def __init__(
+        self,
+        metric: Metric,
+        compute: Callable[[Grown], float],
+        *,
+        samples: int = SAMPLES,
+        seconds: float = SAMPLE_SECONDS,
+        began_at: float | None = None,
+    ) -> None:
+        self._metric = metric
+        self._compute = compute
+        self._windows = ByKey(lambda values, now: Window(values, now, samples, seconds), began_at)
+        self._shared: tuple[float, ...] = ()
+
+    def families(
+        self,
+        numbers: Mapping[Labels, Sequence[float]],
+        now: float,
+        shared: Sequence[float] = (),
+    ) -> Iterator[Family]:
+        """The family at ``now``.
+
+        Args:
+            numbers: what only grows, by label; those of a new label have grown from 0.
+            now: seconds.
+            shared: numbers of all labels, which stand before those of each.
+        """
+        self._windows.begin(now)
+        common = tuple(shared)
+        before = self._shared or (0.0,) * len(common)
+        values = {}
+        for labels, own in numbers.items():
+            first = [*before, *[0.0] * len(own)]
+            window = self._windows.get(labels, [*common, *own], now, first)
+            _, grown = window.since([*common, *own], now)
+            values[labels] = self._compute(grown)
+        self._shared = common
+        yield gauges(self._metric, values)
+
+
+class Share(Derived):
+    """One number as a share of another over the last windows: an average, or a ratio.
+
+    Args:
+        metric: its metric.
+        at_most: what it is capped at, such as 1 for a ratio (KAFKA-7354).
+        samples: ``metrics.num.samples``.
+        seconds: ``metrics.sample.window.ms``, in seconds.
+        began_at: see :class:`.ByKey`.
+    """
+
+    def __init__(
+        self,
+        metric: Metric,
+        *,
+        at_most: float = inf,
+        samples: int = SAMPLES,
+        seconds: float = SAMPLE_SECONDS,
+        began_at: float | None = None,
+    ) -> None:
+        def compute(grown: Grown) -> float:
+            part, whole = grown
+            return min(max(part / whole, 0.0), at_most) if whole > 0 else 0.0
+
+        super().__init__(metric, compute, samples=samples, seconds=seconds, began_at=began_at)
+
+
+class Quantiles:
+    """A summary: count and sum since the start, quantiles over the last windows.
+
+    (Kafka: Yammer's Histogram, whose quantiles are of a sample of the last five minutes.)
+
+    Args:
+        metric: its metric.
+        unit: the size of a histogram's step in the metric's unit.
+    """
+
+    def __init__(self, metric: Metric, unit: float = 1.0) -> None:
+        self._metric = metric
+        self._unit = unit
+        self._windows = ByKey(Window)
+        # Most histograms of a server are of what nobody asks for now: told again as they were.
+        self._idle: dict[Labels, tuple[int, list[Sample]]] = {}
+
+    def families(
+        self, histograms: Mapping[Labels, HistogramSource], now: float
+    ) -> Iterator[Family]:
+        """The family at ``now``."""
+        self._windows.begin(now)
+        samples: list[Sample] = []
+        for labels, source in histograms.items():
+            count, idle = self._idle.get(labels, (-1, samples))
+            if count == source.recorded and self._windows.keep(labels):
+                samples += idle
+            else:
+                samples += self._measure(labels, source, now)
+        yield Family(self._metric, tuple(samples))
+
+    def _measure(self, labels: Labels, source: HistogramSource, now: float) -> list[Sample]:
+        counts = source.counts()
+        _, grown = self._windows.get(labels, counts, now).since(counts, now)
+        recent = cast("list[int]", grown)
+        is_idle = not any(recent)
+        # Without values Prometheus wants NaN; 0 would be a value.
+        unit = nan if is_idle else self._unit
+        values = quantiles_of(recent, QUANTILES.values())
+        samples = [
+            Sample(labels, value * unit, quantile=quantile)
+            for quantile, value in zip(QUANTILES, values, strict=True)
+        ]
+        samples.append(Sample(labels, source.total, "_sum"))
+        samples.append(Sample(labels, source.recorded, "_count"))
+        if is_idle:
+            self._idle[labels] = (source.recorded, samples)
+        else:
+            self._idle.pop(labels, None)
+        return samples
+
+
+class Largest:
+    """The largest number of the last windows.
+
+    Args:
+        metric: its metric.
+        unit: the size of one step of the number in the metric's unit.
+    """
+
+    def __init__(self, metric: Metric, unit: float = 1) -> None:
+        self._metric = metric
+        self._unit = unit
+
+    def families(self, maxima: Mapping[Labels, RollingMaximum], now: float) -> Iterator[Family]:
+        """The family at ``now``."""
+        yield Family(
+            self._metric,
+            tuple(
+                Sample(labels, maximum.roll(now) * self._unit) for labels, maximum in maxima.items()
+            ),
+        )
+
+
+def gauges(metric: Metric, values: Mapping[Labels, float]) -> Family:
+    """The family of numbers that are what they are."""
+    return Family(metric, _samples(values))
+
+
+def _samples(values: Mapping[Labels, float]) -> tuple[Sample, ...]:
+    return tuple(Sample(labels, value) for labels, value in values.items())

@@ -1,0 +1,55 @@
+"""Wakes a parked loop when a timeout is due, from a single sleeping task.
+
+The alternative, a cancel scope around every park, costs 4.6 µs each time: a tenth of a lone
+request. Here a park costs one comparison, unless the next timeout is earlier than before.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import trio
+
+
+class Alarm:
+    """Calls ``wake`` at a time that can be changed at any moment.
+
+    Args:
+        wake: called in the loop at the set time; not called again until :meth:`set`.
+    """
+
+    __slots__ = ("_armed_at", "_at", "_scope", "_wake")
+
+    def __init__(self, wake: Callable[[], None]) -> None:
+        self._wake = wake
+        self._at = math.inf
+        self._armed_at = math.inf
+        self._scope: trio.CancelScope | None = None
+
+    def set(self, at: float) -> None:
+        """Wake at ``at``, in seconds of the loop's clock, and not before; ``math.inf`` is never."""
+        self._at = at
+        # A later time is applied only when the earlier one is reached: each request sets a later
+        # time than the one before, and moving a deadline costs more than everything else here.
+        if at < self._armed_at:
+            self._arm(at)
+
+    def _arm(self, at: float) -> None:
+        self._armed_at = at
+        if self._scope is not None:
+            self._scope.deadline = at
+
+    async def keep_time(self) -> None:
+        """Run the alarm until cancelled."""
+        while True:
+            with trio.CancelScope(deadline=self._armed_at) as self._scope:
+                await trio.sleep_forever()
+            self._scope = None
+            if trio.current_time() < self._at:
+                self._arm(self._at)  # it was postponed meanwhile
+            else:
+                self._at = self._armed_at = math.inf
+                self._wake()

@@ -1,0 +1,139 @@
+"""The interface of authenticators, which determine the identity of a peer (Kafka: Authenticator).
+
+An authenticator receives the peer's whole frames until it is done, and returns the responses. It
+does no I/O and reads no clock. Kafka's own exchange and messages are implemented in upper layers.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Protocol
+
+import attrs
+
+from ._principal import Principal
+from .wire._close_reason import CloseReason
+from .wire._framing import Frame
+from .wire._transmission import Send
+
+
+class Progress(Enum):
+    """Where an authentication stands after a frame."""
+
+    GOES_ON = "another frame is awaited"
+    AUTHENTICATED = "the peer has proved who it is"
+    REAUTHENTICATED = "the peer has proved once more who it is"
+    FAILED = "the connection is to be closed"
+
+
+class Gate(Enum):
+    """What to do with a frame of an authenticated peer."""
+
+    PASS = "it is a request"  # noqa: S105 - no password
+    AUTHENTICATE = "it begins a re-authentication: give it to the authenticator"
+    EXPIRED = "the session is over: close the connection"
+
+
+@attrs.frozen
+class Step:
+    """The result of one frame of an authentication.
+
+    Attributes:
+        progress: where the authentication stands.
+        send: the response; None for none. After a failure it is sent before the close.
+        delay_seconds: how long to delay the response and the close (KIP-306: an instant response
+            would invite the next attempt). What the peer sends meanwhile is ignored; if it
+            disconnects, the connection is closed at once.
+        linger_seconds: how long the connection stays open after the response to a failure, so that
+            the peer can read it and disconnect first. An end of stream directly after the response
+            makes some clients lose it (kafka-python 3), and with unread bytes the close becomes a
+            reset, which any client may notice before the response.
+        close_reason: why to close the connection, after a failure.
+        detail: what failed, for the log; not for the peer.
+    """
+
+    progress: Progress = Progress.GOES_ON
+    send: Send | None = None
+    delay_seconds: float = 0.0
+    linger_seconds: float = 0.0
+    close_reason: CloseReason | None = None
+    detail: str = ""
+
+    @classmethod
+    def failed(
+        cls,
+        reason: CloseReason,
+        detail: str,
+        *,
+        send: Send | None = None,
+        delay_seconds: float = 0.0,
+        linger_seconds: float = 0.0,
+    ) -> Step:
+        """Create the step of a failed authentication, which closes the connection."""
+        return cls(Progress.FAILED, send, delay_seconds, linger_seconds, reason, detail)
+
+
+class Authenticator(Protocol):
+    """Authenticates the peer of one connection.
+
+    Attributes:
+        frame_bytes_max: the largest frame to accept until it is done, in bytes, or
+            :data:`._framing.UNLIMITED`.
+        is_complete: whether frames are requests; False again during a re-authentication.
+        principal: the peer; anonymous until first authenticated.
+        session_expires_at: when the peer must have authenticated again, in seconds of the loop's
+            clock; None for never.
+        can_reauthenticate: whether the peer's exchange supports re-authentication.
+        is_reauthenticating: whether a re-authentication is in progress.
+        reauthentication_seconds: how long the last re-authentication took.
+    """
+
+    frame_bytes_max: int
+    is_complete: bool
+    principal: Principal
+    session_expires_at: float | None
+    can_reauthenticate: bool
+    reauthentication_seconds: float
+
+    @property
+    def is_reauthenticating(self) -> bool: ...
+
+    def receive(self, frame: Frame, now: float, now_ms: int) -> Step:
+        """Process the next frame; never raises because of the peer's behaviour.
+
+        Args:
+            frame: without its size prefix.
+            now: seconds of the loop's clock.
+            now_ms: milliseconds since the epoch, which is what credentials expire by.
+        """
+        ...
+
+    def gate(self, frame: Frame, now: float) -> Gate:
+        """Decide about a frame received while :attr:`is_complete`; called for each request."""
+        ...
+
+
+class Initiator(Authenticator, Protocol):
+    """An authenticator that sends first: the client's side of an exchange.
+
+    Attributes:
+        renew_at: the time from which requests must wait for a re-authentication, in seconds of
+            the loop's clock; ``math.inf`` for never (KIP-368).
+    """
+
+    renew_at: float
+
+    def begin(self, now: float) -> Step:
+        """Start the exchange on a new connection or, if it is complete, a re-authentication.
+
+        Args:
+            now: seconds of the loop's clock.
+        """
+        ...
+
+    def lets_pass(self, frame: Frame) -> bool:
+        """Whether a frame received during a re-authentication is not part of it.
+
+        Such a frame is the response to an earlier request.
+        """
+        ...

@@ -1,0 +1,416 @@
+"""One connection: its transport, at most one Send and one Receive in progress, its mute state.
+
+(Kafka: KafkaChannel.) If several frames arrive in one read, they are *staged* here, and the
+Selector returns one of them per poll. While the channel is muted nothing is read or returned. So a
+peer has one request in progress at a time, and TCP flow control slows it down.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from ..errors import LocalProtocolError
+from ._authenticator import Authenticator, Initiator, Step
+from ._channel_state import ChannelState, checked, first_state
+from ._mute_state import Muting
+from ._principal import ANONYMOUS, Principal
+from .tls._tls_transport import TlsTransport
+from .wire._close_reason import BY_PEER, CloseReason
+from .wire._framing import SIZE_BYTES, Decoder, Frame, FrameDecoder, LimitNames, size_limit
+from .wire._head_decoder import HeadDecoder
+from .wire._memory_pool import MemoryLease, MemoryPool
+from .wire._transmission import Outgoing, Send
+from .wire._transport import TransportLayer
+
+# The size of the first read of a frame. Small, because a fresh 4 KB buffer costs 0.8 µs less than
+# one of 64 KB; the rest of a large frame is read straight into that frame's own buffer.
+READ_BYTES: Final = 4096
+# The most that one poll reads of one large frame, so that no channel delays the others.
+READ_BYTES_PER_POLL_MAX: Final = 1024 * 1024
+
+_UNNAMED: Final = LimitNames()
+_CLOSING: Final = ChannelState.CLOSING
+_CLOSED: Final = ChannelState.CLOSED
+_READY: Final = ChannelState.READY
+
+Identify = Callable[[TlsTransport], Authenticator | Principal]
+"""Maps a completed TLS handshake to a principal, or to an Authenticator that finds it."""
+
+
+class Channel:
+    """One connection of a Selector; modified only by the Selector and its steps.
+
+    Args:
+        id: the connection id, unique in its Selector.
+        transport: the byte stream of the connection; with TLS, a handshake comes first.
+        frame_bytes_max: the largest accepted frame, or :data:`._framing.UNLIMITED`.
+        limit_names: the settings that limit the frame sizes, for error messages.
+        authenticator: authenticates the peer before frames are requests; None for no
+            authentication.
+        initiator: for an outgoing connection, authenticates to the peer.
+        identify: called after the TLS handshake; may raise AuthenticationError.
+        connects: True for an outgoing connection that is not connected yet.
+        pool: provides the memory of large frames; None for no limit.
+        decoder: splits the stream into frames; by default at Kafka's size prefixes.
+
+    Attributes:
+        id: the connection id, unique in its Selector.
+        state: the state of the connection.
+        reached: the last state before CLOSED.
+        muting: the channel's own reasons for not being read; see also
+            :meth:`.ChannelSteps.why_unread`.
+        principal: the peer; anonymous until it is authenticated.
+        authenticator: the authenticator or initiator in use, if any.
+        tls: the transport, if it uses TLS.
+        failure: how the authentication failed, while the close is delayed.
+        held_send: the Send that waits for a re-authentication to finish.
+        network_thread_ns: the time that the loop has spent on its reads and writes, in nanoseconds;
+            0 unless its Selector measures it. The owner resets it.
+        last_used_at: when bytes were last read or written, in seconds of the loop's clock.
+        lease: the memory of the large frame that is being read, or was returned last.
+        staged: whole frames that were read but not yet returned.
+        has_staged: whether a poll can make progress without reading from the socket: there is a
+            staged frame, or an error after the last one.
+        send: the Send in progress, if any.
+        interest: the readiness bits that the poller watches for.
+        close_reason: why it is CLOSING or CLOSED; None before that.
+        attachment: data of the channel's owner.
+    """
+
+    __slots__ = (
+        "_decoder",
+        "_frame_bytes_max",
+        "_frame_decoder",
+        "_read",
+        "_write",
+        "attachment",
+        "authenticator",
+        "bytes_received",
+        "bytes_sent",
+        "close_detail",
+        "close_reason",
+        "failure",
+        "fd",
+        "has_staged",
+        "held_send",
+        "id",
+        "identify",
+        "initiator",
+        "interest",
+        "last_used_at",
+        "lease",
+        "limit_names",
+        "muting",
+        "network_thread_ns",
+        "pool",
+        "principal",
+        "reached",
+        "send",
+        "staged",
+        "state",
+        "tls",
+        "transport",
+    )
+
+    def __init__(
+        self,
+        id: str,
+        transport: TransportLayer,
+        frame_bytes_max: int,
+        *,
+        limit_names: LimitNames = _UNNAMED,
+        authenticator: Authenticator | None = None,
+        initiator: Initiator | None = None,
+        identify: Identify | None = None,
+        pool: MemoryPool | None = None,
+        decoder: Decoder | None = None,
+        connects: bool = False,
+    ) -> None:
+        # The attributes that every request uses come first: a compiled channel is a struct of 300
+        # bytes in this order, and with hundreds of channels each extra cache line counts.
+        self._read = transport.read
+        self._write = transport.write
+        # Set if the decoder is Kafka's: receive() then handles most frames without calling it.
+        self._frame_decoder: FrameDecoder | None = None
+        self.tls = transport if isinstance(transport, TlsTransport) else None
+        self.initiator = initiator
+        self.authenticator: Authenticator | None = authenticator or initiator
+        self.state: ChannelState = first_state(
+            connects=connects,
+            has_tls=self.tls is not None,
+            authenticates=self.authenticator is not None,
+        )
+        self.muting = Muting()
+        self.has_staged = False
+        self.send: Send | None = None
+        self.lease: MemoryLease | None = None
+        self.attachment: Any = None
+        self.interest = 0
+        self.network_thread_ns = 0
+        self.bytes_received = 0
+        self.bytes_sent = 0
+        self.last_used_at = 0.0
+        self.id = id
+        self.transport = transport
+        self.fd = transport.fileno()
+        if decoder is None:
+            decoder = self._frame_decoder = FrameDecoder(frame_bytes_max, limit_names.frame)
+        elif isinstance(decoder, HeadDecoder):
+            decoder.limit_name = limit_names.frame
+        self._decoder = decoder
+        self.staged: deque[Frame] = self._decoder.frames
+        self.close_reason: CloseReason | None = None
+        self.close_detail = ""
+        self.identify = identify
+        self.principal = ANONYMOUS
+        self.reached = self.state
+        self.failure: Step | None = None
+        self.held_send: Send | None = None
+        self.pool = pool
+        self._frame_bytes_max = size_limit(frame_bytes_max)
+        self.limit_names = limit_names
+        self._limit_to_authentication()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the socket is open; the peer may have disconnected nevertheless (CLOSING)."""
+        return self.state is not _CLOSED
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether frames are requests or responses (Kafka: KafkaChannel.ready)."""
+        return self.state is _READY
+
+    @property
+    def has_buffered(self) -> bool:
+        """Whether TLS holds buffered bytes, which no poller reports (KAFKA-7012, KAFKA-13559)."""
+        tls = self.tls
+        return tls is not None and tls.has_buffered
+
+    @property
+    def oversized_bytes(self) -> int:
+        """The size of the frame that closed the channel because it was too large; 0 if none did."""
+        return 0 if self._frame_decoder is None else self._frame_decoder.oversized_bytes
+
+    def identified(self, found: Authenticator | Principal) -> None:
+        """Set the principal that the TLS handshake proved, or the authenticator to go on with."""
+        if isinstance(found, Principal):
+            self.principal = found
+        else:
+            self.authenticator = found
+            self._limit_to_authentication()
+
+    def move(self, state: ChannelState) -> None:
+        """Enter another state.
+
+        Raises:
+            LocalProtocolError: the state cannot follow the current one.
+        """
+        self.state = checked(self.state, state)
+        if state is not _CLOSED:
+            self.reached = state
+        authenticator = self.authenticator
+        if authenticator is None:
+            return
+        if state is ChannelState.AUTHENTICATING:
+            # Also when re-authenticating (Kafka: SaslServerAuthenticator). Not for a client: large
+            # responses to requests from before its re-authentication may still arrive.
+            if self.initiator is None:
+                self._limit_to_authentication()
+        elif state is _READY:
+            self.principal = authenticator.principal
+            self._limit_frames(self._frame_bytes_max, self.limit_names.frame)
+            if self.held_send is not None:
+                self.send, self.held_send = self.held_send, None
+
+    def _limit_to_authentication(self) -> None:
+        """Lower the frame limit: an unauthenticated peer must not occupy much memory."""
+        authenticator = self.authenticator
+        if authenticator is None:
+            return
+        frame_bytes_max = size_limit(authenticator.frame_bytes_max)
+        if frame_bytes_max < self._frame_bytes_max:
+            self._limit_frames(frame_bytes_max, self.limit_names.authentication)
+
+    def _limit_frames(self, frame_bytes_max: int, limit_name: str) -> None:
+        decoder = self._decoder
+        decoder.frame_bytes_max = frame_bytes_max
+        if isinstance(decoder, (FrameDecoder, HeadDecoder)):
+            decoder.limit_name = limit_name
+
+    def take_lease(self) -> MemoryLease | None:
+        """Take over the lease of the large frame returned last; the caller must release it."""
+        lease, self.lease = self.lease, None
+        return lease
+
+    def begin_send(self, send: Outgoing) -> bool:
+        """Make ``send`` the Send in progress and write what the socket accepts now.
+
+        Returns:
+            Whether it is already complete.
+
+        Raises:
+            LocalProtocolError: another one is in progress (Kafka: KafkaChannel.setSend), or this
+                one is already complete, or empty.
+            OSError: the connection failed.
+        """
+        if self.send is not None:
+            raise LocalProtocolError(
+                f"channel {self.id} already has a Send in progress; wait until it is complete"
+            )
+        if not isinstance(send, bytes):
+            if send.is_complete:
+                raise LocalProtocolError("this Send is already complete; create a new one")
+            self.send = send
+            return self.write()
+        try:
+            count = self._write(send)
+        except BlockingIOError:
+            count = 0
+        self.bytes_sent += count
+        if count == len(send):
+            if not count:
+                raise LocalProtocolError("cannot send an empty frame")
+            return True
+        self.send = Send([memoryview(send)[count:]])
+        return False
+
+    def write(self) -> bool:
+        """Write what the socket accepts. Returns whether the Send in progress is complete."""
+        send = self.send
+        assert send is not None
+        self.bytes_sent += send.write_to(self.transport)
+        if send.remaining:
+            return False
+        self.send = None
+        return True
+
+    def receive(self) -> Frame | None:
+        """Read once and return the first whole frame, or None; further frames are staged.
+
+        Raises:
+            EOFError: the stream has ended.
+            InvalidReceiveError: the stream contains a size that is not allowed.
+            BlockingIOError: there is nothing to read.
+            OSError: the connection failed.
+        """
+        frame_decoder = self._frame_decoder
+        if frame_decoder is None:
+            is_inside_frame = self._decoder.is_inside_frame
+        else:
+            is_inside_frame = frame_decoder.is_inside_frame
+        if is_inside_frame:
+            self._receive_more()
+            return self.take_staged()
+        data = self._read(READ_BYTES)
+        count = len(data)
+        self.bytes_received += count
+        if not count:
+            raise EOFError
+        size = count - SIZE_BYTES
+        if (
+            frame_decoder is not None
+            and 0 < size <= frame_decoder.frame_bytes_max
+            and data[3] == size & 255
+            and data[2] == size >> 8
+            and not data[1]
+            and not data[0]
+        ):
+            # The path of nearly every request: one read yields exactly one small frame.
+            return data[SIZE_BYTES:]
+        decoder = self._decoder
+        decoder.receive_data(data)
+        if decoder.wants_fill and count == READ_BYTES and not decoder.frames:
+            # Not after whole frames: those must be returned first, and an end of stream noticed
+            # here would overtake them.
+            self._fill_large_frame()
+        return self.take_staged()
+
+    def _receive_more(self) -> None:
+        decoder = self._decoder
+        if decoder.wants_fill:
+            self._fill_large_frame()
+            return
+        data = self._read(READ_BYTES)
+        if not data:
+            raise EOFError
+        self.bytes_received += len(data)
+        decoder.receive_data(data)
+
+    def _fill_large_frame(self) -> None:
+        decoder = self._decoder
+        # Frames of an authentication have their own limit and must not use requests' memory.
+        is_request = self.state is _READY or self.state is _CLOSING
+        if is_request and self.pool is not None and self.lease is None:
+            self.lease = self.pool.try_allocate(decoder.size, self.last_used_at)
+            if self.lease is None:
+                self.muting.starve()
+                return
+        budget = READ_BYTES_PER_POLL_MAX
+        try:
+            while decoder.wants_fill and budget > 0:
+                count = decoder.fill(self.transport.read_into)
+                if not count:
+                    raise EOFError
+                self.bytes_received += count
+                budget -= count
+        except BlockingIOError:
+            # The rest has not arrived yet; if the peer has disconnected, it never will.
+            came = budget < READ_BYTES_PER_POLL_MAX or self.has_buffered
+            if self.state is _CLOSING and not came:
+                raise
+
+    def take_staged(self) -> Frame | None:
+        """Remove and return the oldest staged frame; None if there is none.
+
+        Raises:
+            InvalidReceiveError: no frame is left, and the stream after the last one is invalid.
+        """
+        staged, error = self.staged, self._decoder.error
+        if not staged:
+            self.has_staged = False
+            if error is not None:
+                raise error
+            return None
+        frame = staged.popleft()
+        self.has_staged = bool(staged) or error is not None
+        return frame
+
+    def begin_closing(self, reason: CloseReason, detail: str) -> None:
+        """Enter CLOSING: the peer has disconnected, so nothing more can be sent to it."""
+        self.move(_CLOSING)
+        self.close_reason, self.close_detail = reason, detail
+        self.send = None
+
+    def end(self, reason: CloseReason, detail: str) -> None:
+        """Enter CLOSED and record the reason.
+
+        The first cause is kept after a failed authentication and after a disconnection by the peer,
+        except that a failed response takes precedence when the channel is CLOSING.
+        """
+        failure = self.failure
+        if failure is not None and failure.close_reason is not None:
+            self.close_reason, self.close_detail = failure.close_reason, failure.detail
+        elif (
+            self.state is not _CLOSING or reason is CloseReason.SEND_FAILED or reason not in BY_PEER
+        ):
+            self.close_reason, self.close_detail = reason, detail
+        self.move(_CLOSED)
+        self.staged.clear()
+
+    @property
+    def end_of_stream_reason(self) -> CloseReason:
+        """The close reason for a stream that ends here: inside a frame or between frames."""
+        if self._decoder.is_inside_frame:
+            return CloseReason.PEER_CLOSED_IN_FRAME
+        return CloseReason.PEER_CLOSED
+
+    def __repr__(self) -> str:
+        return (
+            f"<Channel {self.id} {self.state.name} {self.muting.state.name}"
+            f" staged={len(self.staged)} send={self.send!r}>"
+        )

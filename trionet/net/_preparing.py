@@ -1,0 +1,306 @@
+"""Decides the next step of channels that are not ready yet, and when they have taken too long.
+
+(Kafka: KafkaChannel.prepare, Selector.delayedClosingChannels.) Each method takes an event of a
+connect, TLS handshake or authentication and returns a :class:`Decision`, which
+:meth:`.ChannelSteps.carry_out` applies. Nothing here modifies a channel or knows of the Selector.
+
+Three limits protect against peers that only pretend to authenticate: each has a timeout, only a
+limited number may be in progress, and each pass of the loop spends a limited time on them (see
+:mod:`._preparing_time`).
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Final
+
+import attrs
+
+from ._authenticator import Authenticator, Gate, Progress, Step
+from ._channel import Channel
+from ._channel_state import ChannelState
+from ._delayed_closes import DelayedCloses
+from ._preparing_time import preparing_time
+from ._principal import Principal
+from ._selector_counters import SelectorCounters
+from .wire._close_reason import CloseReason
+from .wire._framing import Frame, invalid_size, size_limit
+from .wire._readiness import READ
+from .wire._transmission import Send
+
+# The maximum number of channels of one Selector that are becoming ready, of those delayed after a
+# failure, and of those lingering. One more expires the first of its kind.
+PREPARING_MAX = 1000
+
+
+@attrs.frozen(kw_only=True)
+class Decision:
+    """What to do with a channel that is not ready; attributes that are not set change nothing.
+
+    Attributes:
+        identified: the principal that the TLS handshake proved, or the authenticator to go on with.
+        state: the state to enter.
+        failure: how the authentication failed, if the state is FAILED or LINGERING.
+        send: a part of the authentication; nothing is read until it has been sent.
+        interest: the readiness bits to watch the socket for.
+        again: take the next step in the next poll, even without an event of the socket.
+        then: the decision to apply next.
+        close_reason: close the channel, for this reason.
+        detail: details of the close reason, for the log.
+    """
+
+    identified: Authenticator | Principal | None = None
+    state: ChannelState | None = None
+    failure: Step | None = None
+    send: Send | None = None
+    interest: int | None = None
+    again: bool = False
+    then: Decision | None = None
+    close_reason: CloseReason | None = None
+    detail: str = ""
+
+
+#: The frame is a request or a response, not part of an authentication.
+REQUEST: Final = Decision()
+_WAIT: Final = Decision()
+_LATE: Final = {
+    ChannelState.CONNECTING: (CloseReason.NOT_CONNECTED, "connecting"),
+    ChannelState.HANDSHAKING: (CloseReason.AUTHENTICATION_TIMEOUT, "TLS handshake"),
+    ChannelState.AUTHENTICATING: (CloseReason.AUTHENTICATION_TIMEOUT, "authentication"),
+}
+
+
+class Preparing:
+    """The channels of one Selector that are not ready, or failed to become ready.
+
+    Args:
+        seconds_max: the limit for connect, handshake and authentication together.
+        counters: the counters of the Selector.
+    """
+
+    def __init__(self, seconds_max: float, counters: SelectorCounters) -> None:
+        self._seconds_max = seconds_max
+        self._counters = counters
+        # A shared limit would let failing peers displace those that are in progress.
+        self._in_progress: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
+        self._failed: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
+        self._lingering: DelayedCloses[Channel] = DelayedCloses(PREPARING_MAX)
+        self._displaced: list[Channel] = []
+        self._worker = object()  # the loop may keep this longer than self exists
+
+    def begin(self, channel: Channel, now: float) -> None:
+        """Start the timeout for a channel to become ready."""
+        self._wait(self._in_progress, channel, now + self._seconds_max)
+
+    def forget(self, channel: Channel) -> None:
+        """Remove a closed channel."""
+        self._leave(channel)
+        self._failed.discard(channel)
+        self._lingering.discard(channel)
+
+    def _leave(self, channel: Channel) -> None:
+        """Remove a channel from those in progress, even if it was already to be displaced."""
+        self._in_progress.discard(channel)
+        if channel in self._displaced:
+            self._displaced.remove(channel)
+
+    def may_step(self, channel: Channel) -> bool:
+        """Whether this pass of the loop has time left for the next step of a channel."""
+        state = channel.state
+        if state is ChannelState.HANDSHAKING or (
+            state is ChannelState.AUTHENTICATING and channel.send is None
+        ):
+            return preparing_time().may_work(self._worker, self._counters.polls)
+        return True
+
+    def _wait(self, among: DelayedCloses[Channel], channel: Channel, ends_at: float) -> None:
+        displaced = among.add(channel, ends_at)
+        if displaced is not None:
+            self._displaced.append(displaced)
+
+    # Connect and TLS.
+
+    def step(self, channel: Channel, now: float) -> Decision:
+        """Continue a connect or a TLS handshake.
+
+        Raises:
+            AuthenticationError, EOFError, OSError: it failed.
+        """
+        if channel.state is ChannelState.CONNECTING:
+            if not channel.transport.finish_connect():
+                return _WAIT  # a spurious event
+            if channel.tls is not None:
+                return Decision(state=ChannelState.HANDSHAKING, interest=READ, again=True)
+            return self._after_transport(channel, now, channel.authenticator)
+        with preparing_time().spending():
+            return self._shake_hands(channel, now)
+
+    def _shake_hands(self, channel: Channel, now: float) -> Decision:
+        tls = channel.tls
+        assert tls is not None
+        wanted = tls.handshake_step()
+        if wanted:
+            return Decision(interest=wanted)
+        found = None if channel.identify is None else channel.identify(tls)
+        asks = channel.authenticator if found is None or isinstance(found, Principal) else found
+        if asks is None:
+            self._counters.authenticated += 1
+        decision = self._after_transport(channel, now, asks)
+        # Data may have come with the last record of the handshake (KAFKA-2801).
+        return attrs.evolve(decision, identified=found, again=tls.has_buffered)
+
+    def _after_transport(
+        self, channel: Channel, now: float, asks: Authenticator | None
+    ) -> Decision:
+        """Decide what follows the connect and, with TLS, the handshake."""
+        if asks is None:
+            self._leave(channel)
+            return Decision(state=ChannelState.READY, interest=READ)
+        if channel.initiator is None:
+            return Decision(state=ChannelState.AUTHENTICATING, interest=READ)
+        return self.authenticate(channel, now)
+
+    # Authentication.
+
+    def authenticate(self, channel: Channel, now: float) -> Decision:
+        """Start the authentication or re-authentication of an outgoing connection."""
+        initiator = channel.initiator
+        assert initiator is not None
+        first = self._decide(channel, initiator.begin(now), now)
+        return Decision(state=ChannelState.AUTHENTICATING, interest=READ, then=first)
+
+    def receive(self, channel: Channel, frame: Frame, now: float) -> Decision:
+        """Handle a frame of a channel with an authenticator; REQUEST if it is not part of it."""
+        authenticator = channel.authenticator
+        assert authenticator is not None
+        state = channel.state
+        if state is ChannelState.READY or state is ChannelState.CLOSING:
+            gate = authenticator.gate(frame, now)
+            if gate is Gate.PASS:
+                return REQUEST
+            if gate is Gate.EXPIRED or state is ChannelState.CLOSING:
+                return Decision(close_reason=CloseReason.SESSION_EXPIRED)
+            # The client re-authenticates (KIP-368).
+            self.begin(channel, now)
+            then = self._decide(channel, _received(authenticator, frame, now), now)
+            return Decision(state=ChannelState.AUTHENTICATING, then=then)
+        if channel.initiator is not None and channel.initiator.lets_pass(frame):
+            return REQUEST
+        limit = size_limit(authenticator.frame_bytes_max)
+        if len(frame) > limit:
+            # It arrived together with the handshake of a re-authentication, when the higher limit
+            # of requests still applied.
+            error = invalid_size(len(frame), limit, channel.limit_names.authentication)
+            step = Step.failed(CloseReason.INVALID_RECEIVE, str(error))
+            return self._fail(channel, step, now)
+        return self._decide(channel, _received(authenticator, frame, now), now)
+
+    def sent(self, channel: Channel) -> Decision:
+        """Decide what follows once a part of the authentication has been sent."""
+        failure = channel.failure
+        if failure is None:
+            return self._continue(channel)
+        if failure.linger_seconds:
+            return Decision(interest=READ)  # to notice when the peer disconnects
+        return _close_of(failure)
+
+    def _decide(self, channel: Channel, step: Step, now: float) -> Decision:
+        if step.progress is Progress.FAILED:
+            return self._fail(channel, step, now)
+        if step.progress is not Progress.GOES_ON:
+            self._count(channel, step.progress)
+        if step.send is not None:
+            return Decision(send=step.send)
+        return self._continue(channel)
+
+    def _continue(self, channel: Channel) -> Decision:
+        authenticator = channel.authenticator
+        assert authenticator is not None
+        again = channel.has_staged or channel.has_buffered
+        if not authenticator.is_complete:
+            return Decision(interest=READ, again=again)
+        self._leave(channel)
+        return Decision(state=ChannelState.READY, interest=READ, again=again)
+
+    def _count(self, channel: Channel, progress: Progress) -> None:
+        counters, authenticator = self._counters, channel.authenticator
+        assert authenticator is not None
+        if progress is Progress.REAUTHENTICATED:
+            counters.note_reauthentication(int(authenticator.reauthentication_seconds * 1000))
+            return
+        counters.authenticated += 1
+        if not authenticator.can_reauthenticate:
+            counters.authenticated_for_good += 1
+
+    # Failure.
+
+    def count_fault(self, channel: Channel, reason: CloseReason) -> None:
+        """Count a channel's error if it is an authentication failure.
+
+        A too large frame during the authentication is one (Kafka: SaslServerAuthenticator).
+        """
+        is_asked = channel.authenticator is not None and channel.state < ChannelState.READY
+        if reason is CloseReason.AUTHENTICATION_FAILED or (
+            reason is CloseReason.INVALID_RECEIVE and is_asked
+        ):
+            self._count_failure(channel)
+
+    def _count_failure(self, channel: Channel) -> None:
+        if channel.authenticator is not None and channel.authenticator.is_reauthenticating:
+            self._counters.reauthentication_failures += 1
+        else:
+            self._counters.authentication_failures += 1
+
+    def _fail(self, channel: Channel, failure: Step, now: float) -> Decision:
+        self._count_failure(channel)
+        self._leave(channel)
+        if not failure.delay_seconds:
+            return self._end(channel, failure, now)
+        # It is still read, up to its next frame, to notice when the peer disconnects.
+        self._wait(self._failed, channel, now + failure.delay_seconds)
+        return Decision(state=ChannelState.FAILED, failure=failure)
+
+    def _end(self, channel: Channel, failure: Step, now: float) -> Decision:
+        """Send the error response of a failed authentication, if there is one, then close."""
+        if failure.send is None:
+            return _close_of(failure)
+        if failure.linger_seconds:
+            self._wait(self._lingering, channel, now + failure.linger_seconds)
+        return Decision(state=ChannelState.LINGERING, failure=failure, send=failure.send)
+
+    # Time.
+
+    @property
+    def next_check_at(self) -> float:
+        """When :meth:`due` will return something, in seconds of the loop's clock."""
+        if self._displaced:
+            return -math.inf
+        waiting = (self._in_progress, self._failed, self._lingering)
+        return min(each.next_check_at for each in waiting)
+
+    def due(self, now: float) -> list[tuple[Channel, Decision]]:
+        """Return decisions for channels whose timeout or delay after a failure has passed."""
+        displaced, self._displaced = self._displaced, []
+        decided = [(each, self._late(each, now, "too many authentications")) for each in displaced]
+        for waiting in (self._in_progress, self._failed, self._lingering):
+            decided += [(each, self._late(each, now)) for each in waiting.pop_due(now)]
+        return decided
+
+    def _late(self, channel: Channel, now: float, why: str | None = None) -> Decision:
+        failure = channel.failure
+        if failure is not None:
+            is_held = channel.state is ChannelState.FAILED
+            return self._end(channel, failure, now) if is_held else _close_of(failure)
+        reason, what = _LATE[channel.state]
+        return Decision(close_reason=reason, detail=why or f"{what} took too long")
+
+
+def _received(authenticator: Authenticator, frame: Frame, now: float) -> Step:
+    with preparing_time().spending():
+        return authenticator.receive(frame, now, time.time_ns() // 1_000_000)
+
+
+def _close_of(failure: Step) -> Decision:
+    reason = failure.close_reason or CloseReason.AUTHENTICATION_FAILED
+    return Decision(close_reason=reason, detail=failure.detail)

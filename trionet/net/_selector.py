@@ -1,0 +1,370 @@
+"""Polls the channels of one processor or client, and reads and writes those that are ready.
+
+(Kafka: org.apache.kafka.common.network.Selector.) ``await poll()`` makes all the progress that is
+possible now, or waits until some is, and returns what happened: completed receives, completed
+sends, disconnected channels. Every poll follows these rules:
+
+* It returns at most one receive per channel, so that the owner can mute the channel before the
+  next.
+* It does not wait while an unmuted channel has staged frames.
+* A channel has at most one Send in progress.
+* An error in one channel's step closes that channel, with its reason, and no other.
+
+The steps of a single channel are in :mod:`._channel_steps`; how an accepted or outgoing connection
+becomes ready for requests is in :mod:`._preparing`.
+
+One poll is one trio checkpoint. A processor's handlers run during it, so an empty poll is repeated
+across three checkpoints before the task parks: with one busy connection this saves a park and
+its wake-up per request. A client parks at once, and that is its checkpoint.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+import trio
+from trio.lowlevel import checkpoint
+
+from ..errors import LocalProtocolError
+from ..metrics._request_times import now_ns
+from ._alarm import Alarm
+from ._channel import Channel
+from ._channel_state import ChannelState
+from ._channel_steps import ChannelSteps
+from ._faults import log_unexpected
+from ._mute_state import MuteState, Unread
+from ._poll_result import PollResult
+from ._starved import Shuffle
+from .wire._close_reason import CloseReason
+from .wire._connecting import Address, begin_connect
+from .wire._memory_pool import MemoryPool
+from .wire._readiness import EVENTS_MAX, READ, WRITE, Readiness
+from .wire._sockets import Socket
+from .wire._transmission import Outgoing
+
+# The handlers run during the first of them. With two, a busy connection's next request finds the
+# task parked (p50 50 instead of 48 µs); with four, the extra passes cost as much as they save.
+EMPTY_POLLS_BEFORE_PARK = 3
+_NOT_MUTED: Final = MuteState.NOT_MUTED
+_READY: Final = ChannelState.READY
+_CLOSED: Final = ChannelState.CLOSED
+
+
+class Selector:
+    """A set of channels over one readiness backend.
+
+    Args:
+        readiness: the backend that watches the sockets; owned by the caller.
+        on_error: called, for logging, with each unexpected error in a channel's step; the error
+            closes the channel.
+        idle_seconds_max: how long a connection may be unused (``connections.max.idle.ms``).
+        authentication_seconds_max: the limit for a handshake plus an authentication.
+        pool: provides the memory of large frames; None for no limit.
+        shuffle: shuffles a list in place; decides which channels are read first when memory is
+            low.
+        parks_at_once: park after the first empty poll, because responses come over a network.
+        times_channels: measure ``network_thread_ns`` of each channel, at the cost of reading the
+            clock once per event and Send (Kafka: recordTimePerConnection,
+            networkThreadTimeNanos, KIP-124).
+
+    Attributes:
+        alarm: wakes the loop when a timeout is due. The owner runs it alongside the loop; without
+            it, idle channels and endless authentications end only when another event occurs.
+        channels: the open channels.
+        counters: totals for metrics.
+        idle: the channels by last use, to find the one to close when a new one needs its place.
+    """
+
+    def __init__(
+        self,
+        readiness: Readiness,
+        on_error: Callable[[Channel, Exception], None] | None = None,
+        *,
+        idle_seconds_max: float = math.inf,
+        authentication_seconds_max: float = math.inf,
+        pool: MemoryPool | None = None,
+        shuffle: Shuffle | None = None,
+        parks_at_once: bool = False,
+        times_channels: bool = False,
+    ) -> None:
+        self._times_channels = times_channels
+        self._parks_at_once = parks_at_once
+        self._empty_polls_max = 0 if parks_at_once else EMPTY_POLLS_BEFORE_PARK
+        self._clock = trio.lowlevel.current_clock().current_time
+        self._pool = pool
+        self._steps = ChannelSteps(
+            readiness,
+            on_error or log_unexpected,
+            idle_seconds_max=idle_seconds_max,
+            authentication_seconds_max=authentication_seconds_max,
+            pool=pool,
+            shuffle=shuffle,
+            wake=self.wakeup,
+        )
+        self.idle = self._steps.idle
+        self.channels = self._steps.channels
+        self.counters = self._steps.counters
+        self.alarm = Alarm(self.wakeup)
+        self._empty_polls = 0
+        self._is_woken = False
+        self._is_parked = False
+
+    # Called by the owner.
+
+    def connect(self, channel: Channel, sock: Socket, address: Address) -> None:
+        """Start connecting a channel; a later poll reports it as connected or as disconnected.
+
+        Args:
+            channel: a channel created with ``connects=True``.
+            sock: the socket of its transport.
+            address: the address to connect to.
+
+        Raises:
+            LocalProtocolError: the channel's id is in use, or it was not created with
+                ``connects=True``.
+            OSError: the connection failed at once.
+
+        After an error the socket is closed and the channel is not registered (KAFKA-7712).
+        """
+        try:
+            if channel.state is not ChannelState.CONNECTING:
+                raise LocalProtocolError(f"channel {channel.id} was not created with connects=True")
+            begin_connect(sock, address)
+            self.register(channel, WRITE)
+        except BaseException:
+            sock.close()
+            raise
+
+    def register(self, channel: Channel, interest: int = READ) -> None:
+        """Add a channel, and watch it for readability or for ``interest``.
+
+        Raises:
+            LocalProtocolError: its id is in use (KAFKA-7453).
+            OSError: its socket cannot be watched.
+        """
+        if self.channels.get(channel.id) is not None:
+            raise LocalProtocolError(f"a channel with id {channel.id} is already registered")
+        steps = self._steps
+        steps.now = channel.last_used_at = trio.current_time()
+        steps.readiness.register(channel.fd, interest)
+        channel.interest = interest
+        self.channels.add(channel)
+        self.idle.add(channel)
+        if channel.state is not _READY:
+            steps.preparing.begin(channel, steps.now)
+        steps.plan_checks()
+
+    def send(self, channel: Channel, send: Outgoing) -> bool:
+        """Start sending one frame, writing at once as much as the socket accepts.
+
+        A client whose session expires soon re-authenticates first (KIP-368); the frame is sent
+        after that.
+
+        Returns:
+            Whether the Send is complete. If not, a later poll reports its completion, or that the
+            channel failed.
+
+        Raises:
+            LocalProtocolError: the channel is closed, has a Send in progress, or this Send was
+                already written; an open channel is closed because of it.
+        """
+        if not self._times_channels:
+            return self._steps.send(channel, send)
+        began_ns = now_ns()
+        is_complete = self._steps.send(channel, send)
+        self._charge(channel, began_ns)
+        return is_complete
+
+    def look_at_clock(self) -> None:
+        """Update the time used for the following Sends; the last poll may be long ago."""
+        self._steps.now = self._clock()
+
+    def mute(self, channel: Channel) -> None:
+        """Stop reading from a channel. The poller is updated only if data arrives meanwhile."""
+        channel.muting.mute()
+
+    def unmute(self, channel: Channel) -> None:
+        """Resume reading a muted channel, unless a response is pending or it is throttled.
+
+        Does nothing to a closed channel.
+        """
+        if channel.state is not _CLOSED and channel.muting.unmute():
+            self._steps.read_again(channel)
+
+    def why_unread(self, channel: Channel) -> Unread | None:
+        """Return why a channel is not being read; None if it is."""
+        return self._steps.why_unread(channel)
+
+    def pause_reading(self) -> None:
+        """Stop reading and returning frames for all channels; Sends continue.
+
+        A processor applies back-pressure with this when the request queue is full: TCP flow control
+        stops the peers, while the responses that free space can still be sent.
+        """
+        self._steps.is_paused = True
+
+    def resume_reading(self) -> None:
+        """Resume reading after :meth:`pause_reading`."""
+        steps = self._steps
+        steps.is_paused = False
+        steps.plan_checks()
+        paused, steps.paused = steps.paused, {}
+        for channel in paused:
+            try:
+                if not channel.muting.is_muted:
+                    steps.read_again(channel)
+            except Exception as error:  # boundary: one channel's step
+                steps.fail(channel, error)
+
+    def close(
+        self, channel: Channel, reason: CloseReason = CloseReason.LOCAL_CLOSE, detail: str = ""
+    ) -> None:
+        """Close a channel now, without reporting it in ``disconnected``."""
+        if channel.is_open:
+            self._steps.remove(channel, reason, detail)
+
+    def disconnect(self, channel: Channel, reason: CloseReason, detail: str = "") -> None:
+        """Close a channel now and report it in ``disconnected`` of the next poll."""
+        self._steps.disconnect(channel, reason, detail)
+
+    def close_all(self, reason: CloseReason) -> list[Channel]:
+        """Close every channel. Returns them, after any closed earlier but not yet reported."""
+        for channel in list(self.channels):
+            self._steps.disconnect(channel, reason)
+        result = self._steps.result
+        closed, result.disconnected = result.disconnected, []
+        return closed
+
+    def wakeup(self) -> None:
+        """Make the current poll, or the next one, return without waiting."""
+        self._is_woken = True
+        self._steps.readiness.wakeup()
+
+    def unpark(self) -> None:
+        """If the current poll is parked, make it return: the owner has work to do."""
+        if self._is_parked:
+            self._steps.readiness.wakeup()
+
+    # The loop.
+
+    async def poll(
+        self,
+        events_max: int = EVENTS_MAX,
+        seconds_max: float = math.inf,
+        has_work: Callable[[], bool] | None = None,
+    ) -> PollResult:
+        """Read and write all channels that are ready, waiting until at least one is.
+
+        Args:
+            events_max: the maximum number of channels to read or write; the others follow in the
+                next poll. With this, an owner that can accept only a few receives reads no more
+                than those into memory.
+            seconds_max: the maximum time to wait; the alarm must be running for it.
+            has_work: returns whether the owner has work that this poll must not delay. Called
+                after all other tasks have run, so that work from them needs no wake-up, which
+                would cost an extra turn. Call :meth:`unpark` when there is work later.
+
+        Raises:
+            ValueError: ``seconds_max`` is negative.
+
+        Cancellation loses nothing: frames that were read stay staged, and results not yet
+        returned are returned by the next poll.
+        """
+        if seconds_max < 0:
+            raise ValueError(f"seconds_max = {seconds_max}; allowed: 0 or more")
+        steps = self._steps
+        readiness = steps.readiness
+        if not self._parks_at_once:
+            await checkpoint()
+        events = readiness.poll(events_max)
+        can_wait = not events and seconds_max > 0 and self._must_wait()
+        if can_wait and has_work is not None and has_work():
+            can_wait = False
+        self._empty_polls = self._empty_polls + 1 if can_wait else 0
+        if self._empty_polls > self._empty_polls_max:
+            self._empty_polls = 0
+            self.alarm.set(min(steps.next_check_at, self._clock() + seconds_max))
+            self._is_parked = True
+            try:
+                await readiness.park()
+            finally:
+                self._is_parked = False
+            events = readiness.poll(events_max)
+        elif self._parks_at_once:
+            await checkpoint()
+            events = readiness.poll(events_max)  # a descriptor may be another socket's by now
+        began_ns = now_ns()
+        self._is_woken = False
+        steps.now = self._clock()
+        if self._pool is not None and self._pool.is_low:
+            steps.starved.shuffle(events)
+        self._step(events)
+        if steps.now >= steps.next_check_at:
+            steps.check_times()
+        counters = self.counters
+        counters.polls += 1
+        counters.network_io += len(events)
+        counters.io_ns += now_ns() - began_ns
+        return self.take_result()
+
+    def take_result(self) -> PollResult:
+        """Return the results since the last completed poll, for example of one that failed."""
+        steps = self._steps
+        result, steps.result = steps.result, PollResult()
+        return result
+
+    def _must_wait(self) -> bool:
+        steps = self._steps
+        if self._is_woken or not steps.result.is_empty:
+            return False
+        return steps.is_paused or not steps.has_more
+
+    def _step(self, events: list[tuple[int, int]]) -> None:
+        """Process each channel that has an event, then those that have staged data.
+
+        A channel with both is processed with the latter: staged frames are older than the data in
+        its socket.
+        """
+        steps, by_fd = self._steps, self.channels.by_fd
+        if steps.starved.channels:
+            steps.feed()
+        staged: dict[Channel, None] = {}
+        if steps.has_more and not steps.is_paused:
+            staged, steps.has_more = steps.has_more, {}
+        reads = 0 if steps.is_paused else READ
+        at_ns = now_ns() if self._times_channels else 0
+        try:
+            for fd, bits in events:
+                channel = by_fd.get(fd)
+                if channel is None or (staged and channel in staged):
+                    continue
+                if bits == reads and channel.state is _READY and channel.muting.state is _NOT_MUTED:
+                    # The path of nearly every request: the channel is only read.
+                    channel.last_used_at = steps.now
+                    steps.receive(channel)
+                else:
+                    steps.on_event(channel, bits)
+                if at_ns:
+                    at_ns = self._charge(channel, at_ns)
+            for channel in staged:
+                if channel.state is not _CLOSED and not channel.muting.is_muted:
+                    steps.take_staged(channel)
+                    if at_ns:
+                        at_ns = self._charge(channel, at_ns)
+        except Exception:
+            # No channel may miss its turn; a second turn does no harm.
+            steps.has_more.update({each: None for each in staged if each.is_open})
+            raise
+
+    def _charge(self, channel: Channel, since_ns: int) -> int:
+        """Add the time since ``since_ns`` to a channel's. Returns the current time.
+
+        (Kafka: KafkaChannel.addNetworkThreadTimeNanos.)
+        """
+        at_ns = now_ns()
+        channel.network_thread_ns += at_ns - since_ns
+        return at_ns

@@ -1,0 +1,116 @@
+r"""The login modules of a ``sasl.jaas.config`` (Kafka: JaasConfig, JaasContext).
+
+``org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="her password";``: a
+class, a flag, options, and a semicolon. Values stand in quotes, where a backslash escapes as in
+Java, or are one bare word. Errors never quote the text, since there are passwords in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import attrs
+
+from ...errors import ConfigError
+
+_FLAGS = ("required", "requisite", "sufficient", "optional")
+_TOKEN = re.compile(
+    r"""\s+ | //[^\r\n]* | /\*.*?\*/
+    | (?P<quoted>"(?:[^"\\\r\n]|\\[^\r\n])*" | '(?:[^'\\\r\n]|\\[^\r\n])*')
+    | (?P<word>[\w.$-]+)
+    | (?P<mark>[=;])""",
+    re.VERBOSE | re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\(?:(?P<octal>[0-3][0-7]{0,2}|[0-7]{1,2})|(?P<letter>.))", re.DOTALL)
+_LETTERS = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_USER = "user_"
+
+
+@attrs.frozen
+class LoginModule:
+    """One entry.
+
+    Attributes:
+        name: the class, as Kafka names it.
+        options: by key; of a key that comes twice the last value counts.
+    """
+
+    name: str
+    options: dict[str, str] = attrs.field(repr=False)
+
+    @property
+    def users(self) -> dict[str, str]:
+        """Passwords by user name: the options ``user_NAME``."""
+        return {
+            key.removeprefix(_USER): value
+            for key, value in self.options.items()
+            if key.startswith(_USER)
+        }
+
+
+def parse_jaas(text: str, key: str = "sasl.jaas.config") -> LoginModule:
+    """Read the value of a property, which holds one login module.
+
+    Args:
+        text: the value.
+        key: named in errors.
+
+    Raises:
+        ConfigError: the text has another form, or holds another number of modules.
+    """
+    modules = list(_modules(_tokens(text, key), key))
+    if len(modules) != 1:
+        raise ConfigError(f"{key} has {len(modules)} login modules; allowed: one")
+    return modules[0]
+
+
+def _modules(tokens: Iterator[tuple[str, str]], key: str) -> Iterator[LoginModule]:
+    for kind, name in tokens:
+        if kind == "mark":
+            raise _malformed(key, f"{name!r} where the class of a login module was awaited")
+        _, flag = next(tokens, ("", ""))
+        if flag.lower() not in _FLAGS:
+            raise _malformed(key, f"no flag behind the class; allowed: {', '.join(_FLAGS)}")
+        yield LoginModule(name, dict(_options(tokens, key)))
+
+
+def _options(tokens: Iterator[tuple[str, str]], key: str) -> Iterator[tuple[str, str]]:
+    for kind, option in tokens:
+        if (kind, option) == ("mark", ";"):
+            return
+        if kind == "mark":
+            raise _malformed(key, f"{option!r} where an option was awaited")
+        if next(tokens, None) != ("mark", "="):
+            raise _malformed(key, "an option has no value")
+        kind, value = next(tokens, ("mark", ""))
+        if kind == "mark":
+            raise _malformed(key, "an option has no value")
+        yield option, value
+    raise _malformed(key, "no ; at its end")
+
+
+def _tokens(text: str, key: str) -> Iterator[tuple[str, str]]:
+    position = 0
+    while position < len(text):
+        found = _TOKEN.match(text, position)
+        if found is None:
+            raise _malformed(key, f"character {position + 1} belongs to no word, string or comment")
+        position = found.end()
+        if found["quoted"] is not None:
+            yield "text", _ESCAPE.sub(_unescape, found["quoted"][1:-1])
+        elif found["word"] is not None:
+            yield "text", found["word"]
+        elif found["mark"] is not None:
+            yield "mark", found["mark"]
+
+
+def _unescape(found: re.Match[str]) -> str:
+    if found["octal"] is not None:
+        return chr(int(found["octal"], 8))
+    letter = found["letter"]
+    return _LETTERS.get(letter, letter)
+
+
+def _malformed(key: str, what: str) -> ConfigError:
+    return ConfigError(f'{key}: {what}; allowed: class required option="value" ... ;')

@@ -1,0 +1,255 @@
+"""JSON Web Tokens: signed ones with known keys, and unsecured ones where somebody asked for them.
+
+(Kafka: BrokerJwtValidator, OAuthBearerUnsecuredValidatorCallbackHandler.) Signatures are checked by
+the library PyJWT. Only the algorithms listed here count, all of them asymmetric, and only with a
+key of their kind: a token can neither switch the check off nor pass a public key off as a secret.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+
+from ...errors import ConfigError
+from ._mechanism import require
+from ._oauthbearer import Token, TokenError
+
+ALGORITHMS = {
+    **dict.fromkeys(("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"), "RSA"),
+    **dict.fromkeys(("ES256", "ES384", "ES512"), "EC"),
+    "EdDSA": "OKP",
+}
+"""The algorithms that count, and the type of key that each takes."""
+
+# What the library is to take a key for; it asks for more than a key set need say.
+_IMPLIED = {"RSA": "RS256", "OKP": "EdDSA"}
+
+# Shorter ones are no proof of anything any more (RFC 7518, 3.3), and Kafka does not take them.
+RSA_BITS_MIN = 2048
+
+CLOCK_SKEW_MS = 30_000
+
+# JSON may hold a half of a character, which is in no text that can be sent or written down.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@attrs.frozen
+class Key:
+    """One public key of a key set.
+
+    Attributes:
+        id: ``kid``, None without one.
+        type: ``RSA``, ``EC`` or ``OKP``.
+        algorithm: the only one it is for, None for all of its type.
+        key: what the library makes of it.
+    """
+
+    id: str | None
+    type: str
+    algorithm: str | None
+    key: Any = attrs.field(repr=False)
+
+
+class KeySet:
+    """The keys of an issuer.
+
+    Args:
+        keys: in any order.
+    """
+
+    def __init__(self, keys: tuple[Key, ...] = ()) -> None:
+        self.keys = keys
+
+    @classmethod
+    def parse(cls, text: str | bytes) -> KeySet:
+        """Read a JSON Web Key Set; keys that are not for signatures are left out.
+
+        Raises:
+            ConfigError: it is no key set, or none of its keys can be used.
+        """
+        jwt = require_jwt()
+        try:
+            entries = json.loads(text)["keys"]
+            usable = [entry for entry in entries if _is_for_signatures(entry)]
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            raise ConfigError("this is not a JSON Web Key Set") from None
+        keys = []
+        for entry in usable:
+            try:
+                key = jwt.PyJWK(entry, algorithm=entry.get("alg", _IMPLIED.get(entry["kty"]))).key
+            except (jwt.PyJWTError, ValueError, TypeError):
+                continue  # a key that nobody can use harms no other
+            if entry["kty"] == "RSA" and key.key_size < RSA_BITS_MIN:
+                continue
+            keys.append(Key(entry.get("kid"), entry["kty"], entry.get("alg"), key))
+        if not keys:
+            raise ConfigError("the JSON Web Key Set holds no public key that can be used")
+        return cls(tuple(keys))
+
+    def find(self, key_id: str | None, algorithm: str) -> Key | None:
+        """The key that a token names; without a name, the only one that fits."""
+        fitting = [
+            key
+            for key in self.keys
+            if key.type == ALGORITHMS[algorithm] and key.algorithm in (None, algorithm)
+        ]
+        if key_id is not None:
+            return next((key for key in fitting if key.id == key_id), None)
+        return fitting[0] if len(fitting) == 1 else None
+
+
+@attrs.frozen
+class TokenRules:
+    """What a token must say.
+
+    Attributes:
+        audiences: one of these must be its ``aud``; empty for any.
+        issuer: its ``iss``; None for any.
+        scopes: what its scope claim must hold, all of it.
+        subject_claim: the claim that is the principal's name.
+        scope_claim: the claim that lists its scopes, as a list or separated by blanks.
+        clock_skew_ms: how far clocks may differ, in milliseconds.
+    """
+
+    audiences: tuple[str, ...] = ()
+    issuer: str | None = None
+    scopes: tuple[str, ...] = ()
+    subject_claim: str = "sub"
+    scope_claim: str = "scope"
+    clock_skew_ms: int = CLOCK_SKEW_MS
+
+
+@attrs.frozen
+class SignedTokens:
+    """Validates tokens that an issuer has signed; call it as :data:`._oauthbearer.Validate`.
+
+    Attributes:
+        find_key: the issuer's keys, as :meth:`KeySet.find`.
+        rules: what the tokens must say.
+    """
+
+    find_key: Callable[[str | None, str], Key | None]
+    rules: TokenRules
+
+    def __call__(self, token: str, now_ms: int) -> Token:
+        jwt = require_jwt()
+        rules = self.rules
+        try:
+            header = jwt.get_unverified_header(token)
+            algorithm = header.get("alg")
+            if algorithm not in ALGORITHMS:
+                raise TokenError(f"the algorithm {algorithm!r} is not allowed")
+            key_id = header.get("kid")
+            key = self.find_key(key_id, algorithm)
+            if key is None:
+                raise TokenError(f"no key {key_id!r} for {algorithm} is known")
+            claims = jwt.decode(
+                token,
+                key.key,
+                algorithms=[algorithm],
+                audience=rules.audiences or None,
+                issuer=rules.issuer,
+                options={
+                    # Times are checked below, with the time that we are given.
+                    "verify_exp": False,
+                    "verify_nbf": False,
+                    "verify_iat": False,
+                    "verify_aud": bool(rules.audiences),
+                    "verify_iss": rules.issuer is not None,
+                    "require": ["exp", "iat"],
+                },
+            )
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
+            raise TokenError(_text_of(error)) from None
+        return _token(claims, rules, now_ms)
+
+
+@attrs.frozen
+class UnsecuredTokens:
+    """Takes tokens that nobody has signed, for tests of clients only.
+
+    Attributes:
+        rules: what the tokens must say.
+    """
+
+    rules: TokenRules
+
+    def __call__(self, token: str, now_ms: int) -> Token:
+        jwt = require_jwt()
+        try:
+            parts = jwt.decode_complete(token, options={"verify_signature": False})
+        except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
+            raise TokenError(_text_of(error)) from None
+        if parts["header"].get("alg") != "none" or parts["signature"]:
+            raise TokenError("only unsecured tokens are taken here, and this one is signed")
+        return _token(parts["payload"], self.rules, now_ms)
+
+
+def require_jwt() -> Any:
+    """The library for tokens.
+
+    Raises:
+        ConfigError: it is not installed.
+    """
+    return require("OAUTHBEARER", "jwt")
+
+
+def _text_of(error: Exception) -> str:
+    """What the library says, which may quote a token that nobody has looked at."""
+    return f"{type(error).__name__}: {ascii(str(error))[1:-1]}"
+
+
+def _is_for_signatures(entry: Mapping[str, Any]) -> bool:
+    return (
+        entry["kty"] in ALGORITHMS.values()
+        and entry.get("use", "sig") == "sig"
+        and entry.get("alg") in (None, *ALGORITHMS)
+        and isinstance(entry.get("kid", ""), str)
+    )
+
+
+def _token(claims: Mapping[str, Any], rules: TokenRules, now_ms: int) -> Token:
+    """Check the claims that do not depend on the signature."""
+    expires_ms = _time_ms(claims, "exp")
+    if expires_ms is None:
+        raise TokenError("the token has no expiration time")
+    if now_ms - rules.clock_skew_ms >= expires_ms:
+        raise TokenError("the token has expired")
+    for name in ("nbf", "iat"):
+        time_ms = _time_ms(claims, name)
+        if time_ms is not None and time_ms > now_ms + rules.clock_skew_ms:
+            raise TokenError(f"the token is of the future: {name}")
+    bearer = claims.get(rules.subject_claim)
+    if not isinstance(bearer, str) or not bearer.strip() or _SURROGATE.search(bearer):
+        raise TokenError(f"the token has no claim {rules.subject_claim!r} that names its bearer")
+    scopes = _scopes(claims.get(rules.scope_claim, ""))
+    if not scopes.issuperset(rules.scopes):
+        raise TokenError(
+            f"the token lacks a scope: it has {sorted(scopes)}",
+            "insufficient_scope",
+            " ".join(rules.scopes),
+        )
+    return Token(bearer.strip(), expires_ms, scopes)
+
+
+def _time_ms(claims: Mapping[str, Any], name: str) -> int | None:
+    seconds = claims.get(name)
+    if seconds is None:
+        return None
+    # Beyond the year 9999 is no time, and infinity no number of milliseconds.
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if not is_number or not 0 <= seconds < 253_402_300_800:
+        raise TokenError(f"the token's {name} is not a time")
+    return int(seconds * 1000)
+
+
+def _scopes(claim: object) -> frozenset[str]:
+    if isinstance(claim, str):
+        return frozenset(claim.split())
+    if isinstance(claim, list) and all(isinstance(scope, str) for scope in claim):
+        return frozenset(claim)
+    raise TokenError("the token's scopes are neither a text nor a list of texts")

@@ -1,0 +1,187 @@
+"""OAUTHBEARER (RFC 7628): a signed token in place of a password.
+
+(Kafka: OAuthBearerSaslServer, OAuthBearerSaslClient; KIP-255, KIP-342.)
+
+A token that is refused is answered with the reason as JSON; the client acknowledges that with one
+byte, and the exchange fails with the same text.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from ...errors import AuthenticationError, ConfigError
+from ._mechanism import CredentialsError, SaslServer, check_message_size
+
+NAME = "OAUTHBEARER"
+
+# Tokens with many claims take some kilobytes; to read JSON of this size takes some milliseconds.
+MESSAGE_BYTES_MAX = 64 * 1024
+
+# What a client answers to the reason why it is refused.
+_ACKNOWLEDGEMENT = b"\x01"
+_RESERVED = "auth"
+_BEARER = r"[-_~+/.a-zA-Z0-9]+=*"
+_EXTENSION_NAME = r"[A-Za-z]+"
+_EXTENSION_VALUE = r"[\x21-\x7e \t\r\n]+"
+_NAME = r"(?:[\x01-\x7f](?<![,=])|=2C|=3D)+"
+_PAIR = rf"{_EXTENSION_NAME}={_EXTENSION_VALUE}\x01"
+_INITIAL = re.compile(
+    rf"n,(?:a=(?P<authorization_id>{_NAME}))?,\x01(?P<pairs>(?:{_PAIR})*)\x01".encode()
+)
+_AUTHORIZATION = re.compile(rf"(?P<scheme>\w+) +(?P<token>{_BEARER})")
+
+
+@attrs.frozen
+class Token:
+    """What a valid token says.
+
+    Attributes:
+        principal_name: who its bearer is.
+        expires_ms: when it expires, in ms since the epoch.
+        scopes: what it allows.
+    """
+
+    principal_name: str
+    expires_ms: int
+    scopes: frozenset[str] = frozenset()
+
+
+class TokenError(Exception):
+    """A token is not valid.
+
+    Args:
+        detail: why, for the log.
+        status: what the client is told: ``invalid_token`` or ``insufficient_scope``.
+        scope: the scopes that would do, separated by blanks.
+    """
+
+    def __init__(self, detail: str, status: str = "invalid_token", scope: str = "") -> None:
+        super().__init__(detail)
+        self.status = status
+        self.scope = scope
+
+
+Validate = Callable[[str, int], Token]
+"""``(token, milliseconds since the epoch)``: what the token says, or a TokenError."""
+
+
+class OAuthBearerServer(SaslServer):
+    """One authentication; see :class:`._mechanism.SaslServer`.
+
+    Args:
+        validate: decides about the token; its TokenError is the cause of the final error.
+    """
+
+    __slots__ = ("_error", "_refused", "_validate")
+
+    def __init__(self, validate: Validate) -> None:
+        super().__init__()
+        self._validate = validate
+        self._error = ""
+        self._refused: TokenError | None = None
+
+    def respond(self, token: bytes, now_ms: int) -> bytes:
+        if self.is_complete:
+            raise CredentialsError("a message after the end of the authentication")
+        if self._error:
+            if token == _ACKNOWLEDGEMENT:
+                raise AuthenticationError(self._error) from self._refused
+            raise CredentialsError(f"an unexpected message after {self._error}")
+        check_message_size(NAME, token, MESSAGE_BYTES_MAX)
+        authorization_id, bearer = parse_initial_message(token)
+        try:
+            found = self._validate(bearer, now_ms)
+        except TokenError as error:
+            self._refused = error
+            body = {"status": error.status} | ({"scope": error.scope} if error.scope else {})
+            self._error = json.dumps(body, separators=(",", ":"))
+            return self._error.encode()
+        if authorization_id not in ("", found.principal_name):
+            raise AuthenticationError(
+                f"Authentication failed: Client requested an authorization id ({authorization_id})"
+                f" that is different from the token's principal name ({found.principal_name})"
+            )
+        self.authorization_id = found.principal_name
+        self.expires_ms = found.expires_ms
+        self.is_complete = True
+        return b""
+
+
+def parse_initial_message(message: bytes) -> tuple[str, str]:
+    """Read the client's first message.
+
+    Returns:
+        The authorization id, which may be empty, and the bearer token.
+
+    Raises:
+        CredentialsError: the message has another form.
+    """
+    found = _INITIAL.fullmatch(message)
+    if found is None:
+        raise CredentialsError("the OAUTHBEARER message has another form than RFC 7628 gives it")
+    pairs = dict(pair.split("=", 1) for pair in found["pairs"].decode().split("\x01") if pair)
+    authorization = _AUTHORIZATION.fullmatch(pairs.get(_RESERVED, ""))
+    if authorization is None or authorization["scheme"].lower() != "bearer":
+        raise CredentialsError("the OAUTHBEARER message has no bearer token")
+    name = (found["authorization_id"] or b"").decode()
+    return name.replace("=2C", ",").replace("=3D", "="), authorization["token"]
+
+
+def check_token(token: str, extensions: Mapping[str, str]) -> None:
+    """Refuse what would not arrive as it is.
+
+    Raises:
+        ConfigError: the token, or an extension, has a character that is not allowed; never quotes
+            the token.
+    """
+    if re.fullmatch(_BEARER, token) is None:
+        raise ConfigError(
+            "the OAUTHBEARER token is empty or has a character that is not allowed; allowed:"
+            " letters, digits and -_~+/., perhaps with = at its end (RFC 6750)"
+        )
+    for name, value in extensions.items():
+        if re.fullmatch(_EXTENSION_NAME, name) is None or name == _RESERVED:
+            raise ConfigError(
+                f"the SASL extension {name!r} is not allowed; allowed: letters, and not auth"
+            )
+        if re.fullmatch(_EXTENSION_VALUE, value) is None:
+            raise ConfigError(
+                f"the SASL extension {name} has a value that is not allowed; allowed: characters"
+                " of ASCII that can be printed, and blanks"
+            )
+
+
+class OAuthBearerClient:
+    """One authentication of ours; see :class:`._mechanism.SaslClient`.
+
+    Args:
+        token: the proof, as :func:`check_token` allows it.
+        extensions: SASL extensions that go with it.
+    """
+
+    __slots__ = ("_message", "_refusal", "is_complete")
+
+    def __init__(self, token: str, extensions: Mapping[str, str]) -> None:
+        pairs = {_RESERVED: f"Bearer {token}", **extensions}
+        text = "".join(f"{name}={value}\x01" for name, value in pairs.items())
+        self._message = f"n,,\x01{text}\x01".encode()
+        self._refusal = ""
+        self.is_complete = False
+
+    def first(self) -> bytes:
+        return self._message
+
+    def respond(self, challenge: bytes) -> bytes:
+        if self._refusal:
+            raise AuthenticationError(f"the broker refuses the token: {self._refusal}")
+        if challenge:
+            # The broker says no for good when this has arrived.
+            self._refusal = challenge.decode("utf-8", "replace")
+            return _ACKNOWLEDGEMENT
+        self.is_complete = True
+        return b""

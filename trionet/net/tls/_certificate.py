@@ -1,0 +1,161 @@
+"""What a certificate says about its owner, read from its DER encoding.
+
+The subject is written as Java writes it (X500Principal.getName, RFC 2253), because that text is
+what ``ssl.principal.mapping.rules`` and access rules are matched with. ``ssl`` gives the parts of a
+name without their encodings, from which that text cannot be made.
+
+One kind of text is written otherwise on purpose: a BMPString as what it says. Java takes its UTF-16
+for UTF-8, by which different names can become the same.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ._ber import Element, elements, first
+
+_SEQUENCE_OF_VERSION = 0xA0
+_EXTENSIONS = 0xA3
+_UTC_TIME = 0x17
+
+_SUBJECT_ALTERNATIVE_NAME = "2.5.29.17"
+_KEYWORDS = {
+    "2.5.4.3": "CN",
+    "2.5.4.6": "C",
+    "2.5.4.7": "L",
+    "2.5.4.8": "ST",
+    "2.5.4.9": "STREET",
+    "2.5.4.10": "O",
+    "2.5.4.11": "OU",
+    "0.9.2342.19200300.100.1.1": "UID",
+    "0.9.2342.19200300.100.1.25": "DC",
+}
+# UTF8String, PrintableString, TeletexString, IA5String, GeneralString; BMPString.
+_ENCODINGS = {
+    0x0C: "utf-8",
+    0x13: "utf-8",
+    0x14: "utf-8",
+    0x16: "utf-8",
+    0x1B: "utf-8",
+    0x1E: "utf-16-be",
+}
+# Those in use have a dozen. A number of a million digits takes hours to read.
+_IDENTIFIER_BYTES_MAX = 128
+_ESCAPES = str.maketrans({"\0": "\\00"} | {each: f"\\{each}" for each in ',=+<>#;"\\'})
+# These stand for themselves, but for those around a value.
+_OUTER = " \r"
+_OUTER_ESCAPES = str.maketrans({each: f"\\{each}" for each in _OUTER})
+
+
+def distinguished_name(certificate: bytes) -> str:
+    """The subject as Java writes it, such as ``CN=alice,OU=tests,O=trionet``.
+
+    Args:
+        certificate: in DER.
+
+    Raises:
+        ValueError: this is no certificate.
+    """
+    *_, subject = _named_fields(certificate)
+    relative_names = [
+        "+".join(_attribute(pair.content) for pair in elements(names.content))
+        for names in elements(subject.content)
+    ]
+    return ",".join(reversed(relative_names))
+
+
+def validity(certificate: bytes) -> tuple[datetime, datetime]:
+    """From when on a certificate is valid, and until when.
+
+    Args:
+        certificate: in DER.
+
+    Raises:
+        ValueError: this is no certificate.
+    """
+    *_, period, _ = _named_fields(certificate)
+    begin, end, *_ = map(_time, elements(period.content))
+    return begin, end
+
+
+def alternative_names(certificate: bytes) -> frozenset[bytes]:
+    """The subject's other names (DNS, IP, ...), each as it is encoded; to be compared.
+
+    Args:
+        certificate: in DER.
+
+    Raises:
+        ValueError: this is no certificate.
+    """
+    for field in _fields(certificate):
+        if field.tag == _EXTENSIONS:
+            for extension in elements(first(field.content).content):
+                name, *_, value = elements(extension.content)
+                if _dotted(name.content) == _SUBJECT_ALTERNATIVE_NAME:
+                    names = first(value.content)
+                    return frozenset(element.whole for element in elements(names.content))
+    return frozenset()
+
+
+def _fields(certificate: bytes) -> list[Element]:
+    signed, *_ = elements(first(certificate).content)
+    return list(elements(signed.content))
+
+
+def _named_fields(certificate: bytes) -> list[Element]:
+    """The fields up to the subject: serial number, algorithm, issuer, validity, subject."""
+    fields = _fields(certificate)
+    begin = 1 if fields and fields[0].tag == _SEQUENCE_OF_VERSION else 0
+    named = fields[begin : begin + 5]
+    if len(named) < 5:
+        raise ValueError("the certificate has no subject")
+    return named
+
+
+def _time(element: Element) -> datetime:
+    """A moment; up to 2049 with two digits for the year (RFC 5280, 4.1.2.5)."""
+    text = element.content.decode("ascii")
+    if element.tag == _UTC_TIME:
+        text = ("19" if text >= "5" else "20") + text
+    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)
+
+
+def _attribute(pair: bytes) -> str:
+    name, value = elements(pair)
+    dotted = _dotted(name.content)
+    keyword = _KEYWORDS.get(dotted)
+    encoding = _ENCODINGS.get(value.tag)
+    if keyword is None or encoding is None:
+        # RFC 2253, 2.4: what has no keyword, or is no text, shows its encoding.
+        return f"{keyword or dotted}=#{value.whole.hex()}"
+    return f"{keyword}={_escape(value.content.decode(encoding, 'replace'))}"
+
+
+def _escape(text: str) -> str:
+    inner = text.strip(_OUTER)
+    start = text.index(inner)
+    before, after = text[:start], text[start + len(inner) :]
+    return "".join(
+        (
+            before.translate(_OUTER_ESCAPES),
+            inner.translate(_ESCAPES),
+            after.translate(_OUTER_ESCAPES),
+        )
+    )
+
+
+def _dotted(encoded: bytes) -> str:
+    """An object identifier in its usual form."""
+    if not encoded or encoded[-1] & 0x80:
+        raise ValueError("an object identifier without an end")
+    if len(encoded) > _IDENTIFIER_BYTES_MAX:
+        raise ValueError(f"an object identifier of {len(encoded)} bytes")
+    numbers = []
+    number = 0
+    for byte in encoded:
+        number = number << 7 | byte & 0x7F
+        if not byte & 0x80:
+            numbers.append(number)
+            number = 0
+    root = min(numbers[0] // 40, 2)
+    return ".".join(map(str, (root, numbers[0] - 40 * root, *numbers[1:])))

@@ -1,0 +1,146 @@
+"""How many rounds of a hash a store asks for before it is decrypted, read from its encoding.
+
+``cryptography`` derives keys while it holds the GIL, and OpenSSL cannot be interrupted: a store of
+one kilobyte that asks for two thousand million rounds would stop the process for many minutes. So
+the rounds are counted before anything is derived.
+
+What is itself encrypted is not looked into: an encrypted part of a PKCS12 store can hold a key that
+is encrypted once more, whose rounds are not counted.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Final
+
+from ...errors import ConfigError
+from ._ber import Element, elements, first
+
+#: All keys of a store together. Java allows as many for each; keytool asks for 10,000.
+KEY_ROUNDS_MAX: Final = 5_000_000
+
+_RSADSI = bytes.fromhex("2a864886f70d")  # 1.2.840.113549
+_PKCS5 = _RSADSI + b"\x01\x05"
+_PBKDF2 = _PKCS5 + b"\x0c"
+_PBES2 = _PKCS5 + b"\x0d"
+_PBMAC1 = _PKCS5 + b"\x0e"
+_PBES1 = tuple(_PKCS5 + bytes([number]) for number in (1, 3, 4, 6, 10, 11))
+_SCRYPT = bytes.fromhex("2b06010401da47040b")  # 1.3.6.1.4.1.11591.4.11
+_PKCS12_PBE = _RSADSI + b"\x01\x0c\x01"
+_DATA = _RSADSI + b"\x01\x07\x01"
+_ENCRYPTED_DATA = _RSADSI + b"\x01\x07\x06"
+_SHROUDED_KEY_BAG = _RSADSI + b"\x01\x0c\x0a\x01\x02"
+_SAFE_CONTENTS_BAG = _RSADSI + b"\x01\x0c\x0a\x01\x06"
+
+_CONSTRUCTED = 0x20
+_OCTET_STRING = 0x04
+# Of bags in bags, and of strings in strings: OpenSSL reads five of the latter.
+_DEPTH_MAX = 8
+
+
+def too_many_rounds(source: str) -> ConfigError:
+    """The error of a store above the limit. It has no number, which may be of a million digits."""
+    return ConfigError(
+        f"{source} asks for too many rounds of key derivation; allowed: at most"
+        f" {KEY_ROUNDS_MAX} in all; encrypt it again with fewer iterations"
+    )
+
+
+def rounds_of_key(data: bytes) -> int:
+    """The rounds of an encrypted key in PKCS8 (RFC 5958, 3).
+
+    Raises:
+        ValueError: this is no such key.
+    """
+    (algorithm,) = _fields(first(data).content, 1)
+    return _rounds_of_cipher(algorithm.content)
+
+
+def rounds_of_pkcs12(data: bytes) -> int:
+    """The rounds of all that is encrypted in a PKCS12 store, and of its MAC (RFC 7292, 4).
+
+    Raises:
+        ValueError: this is no such store.
+    """
+    _, safes, *mac = _fields(first(data).content, 3)
+    _, wrapped = _fields(safes.content, 2)
+    contents = elements(first(_joined(first(wrapped.content))).content)
+    return sum(_rounds_of_content(each.content) for each in contents) + (
+        _rounds_of_mac(mac[0].content) if mac else 0
+    )
+
+
+def _rounds_of_content(content: bytes) -> int:
+    kind, *wrapped = _fields(content, 2)
+    if kind.content == _DATA and wrapped:
+        return _rounds_of_bags(first(_joined(first(wrapped[0].content))).content)
+    if kind.content == _ENCRYPTED_DATA and wrapped:
+        _, encrypted = _fields(first(wrapped[0].content).content, 2)
+        _, algorithm = _fields(encrypted.content, 2)
+        return _rounds_of_cipher(algorithm.content)
+    return 0
+
+
+def _rounds_of_bags(bags: bytes, depth: int = 0) -> int:
+    if depth > _DEPTH_MAX:
+        raise ValueError("too many bags in bags")
+    rounds = 0
+    for bag in elements(bags):
+        kind, value = _fields(bag.content, 2)
+        if kind.content == _SHROUDED_KEY_BAG:
+            rounds += rounds_of_key(value.content)
+        elif kind.content == _SAFE_CONTENTS_BAG:
+            rounds += _rounds_of_bags(first(value.content).content, depth + 1)
+    return rounds
+
+
+def _rounds_of_mac(content: bytes) -> int:
+    digest, _, *iterations = _fields(content, 3)
+    (algorithm,) = _fields(digest.content, 1)
+    kind, *parameters = _fields(algorithm.content, 2)
+    if kind.content == _PBMAC1:
+        (derivation,) = _fields(parameters[0].content if parameters else b"", 1)
+        return _rounds_of_derivation(derivation.content)
+    return _number(iterations[0]) if iterations else 1
+
+
+def _rounds_of_cipher(algorithm: bytes) -> int:
+    kind, parameters = _fields(algorithm, 2)
+    if kind.content == _PBES2:
+        (derivation,) = _fields(parameters.content, 1)
+        return _rounds_of_derivation(derivation.content)
+    if kind.content in _PBES1 or kind.content.startswith(_PKCS12_PBE):
+        _, iterations = _fields(parameters.content, 2)
+        return _number(iterations)
+    raise ValueError("an encryption that is not known")
+
+
+def _rounds_of_derivation(algorithm: bytes) -> int:
+    kind, parameters = _fields(algorithm, 2)
+    if kind.content == _PBKDF2:
+        _, iterations = _fields(parameters.content, 2)
+        return _number(iterations)
+    if kind.content == _SCRYPT:
+        # One of these takes about as long as a round of PBKDF2.
+        _, cost, block_size, parallelization = _fields(parameters.content, 4)
+        return _number(cost) * _number(block_size) * _number(parallelization)
+    raise ValueError("a key derivation that is not known")
+
+
+def _number(element: Element) -> int:
+    """Without its sign, so that none makes up for another."""
+    return abs(int.from_bytes(element.content, "big", signed=True))
+
+
+def _joined(element: Element, depth: int = 0) -> bytes:
+    """The content of an OCTET STRING, put together if it is in pieces."""
+    if element.tag == _OCTET_STRING:
+        return element.content
+    if element.tag != _OCTET_STRING | _CONSTRUCTED or depth > _DEPTH_MAX:
+        raise ValueError("not a string of bytes")
+    return b"".join(_joined(piece, depth + 1) for piece in elements(element.content))
+
+
+def _fields(data: bytes, count: int) -> list[Element]:
+    """The first elements, up to ``count``: others' megabytes can hold a million of them."""
+    return list(islice(elements(data), count))

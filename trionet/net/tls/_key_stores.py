@@ -1,0 +1,341 @@
+"""Key stores and trust stores: PEM by the standard library, PKCS12 by the package ``cryptography``.
+
+Java's own format, JKS, is not supported. But since Java 9 files of that "type" contain PKCS12, and
+those are read.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import ssl
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import attrs
+
+from ..._util._regular_file import read_regular_file
+from ...errors import ConfigError
+from . import _pem as pem
+from ._certificate import alternative_names, distinguished_name, validity
+from ._key_derivation import KEY_ROUNDS_MAX, rounds_of_key, rounds_of_pkcs12, too_many_rounds
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.serialization import Encoding
+    from cryptography.hazmat.primitives.serialization.pkcs12 import PKCS12KeyAndCertificates
+
+STORE_BYTES_MAX: Final = 4 * 1024 * 1024
+"""The default of ``ssl.store.max.bytes``: twenty times what a system trusts."""
+# In a folder that is a trust store.
+_FILES_MAX = 10_000
+# Of a path that is none, in an error.
+_PATH_CHARS_MAX = 4096
+
+_JKS_MAGIC = b"\xfe\xed\xfe\xed"
+_TYPES = ("PEM", "PKCS12", "JKS")
+# How long before its end a certificate is to be replaced.
+RENEWAL_TIME = timedelta(days=14)
+_DATE = "%Y-%m-%d %H:%M UTC"
+
+
+@attrs.frozen
+class StoreSettings:
+    """The ``ssl.*`` settings that clients and servers have in common; see Kafka's keys.
+
+    Attributes:
+        keystore_type: ``PEM``, ``PKCS12``, or ``JKS`` for a file that is PKCS12 all the same.
+        keystore_key: the private key as PEM text, in place of a file.
+        keystore_certificate_chain: its certificates as PEM text.
+        truststore_certificates: trusted certificates as PEM text, in place of a file.
+        enabled_protocols: of ``TLSv1.2`` and ``TLSv1.3``.
+        cipher_suites: by their standard names; empty for OpenSSL's choice.
+        store_bytes_max: the largest store; not Kafka's.
+    """
+
+    keystore_type: str = "JKS"
+    keystore_location: str | None = None
+    keystore_password: str | None = attrs.field(default=None, repr=False)
+    keystore_key: str | None = attrs.field(default=None, repr=False)
+    keystore_certificate_chain: str | None = None
+    key_password: str | None = attrs.field(default=None, repr=False)
+    truststore_type: str = "JKS"
+    truststore_location: str | None = None
+    truststore_password: str | None = attrs.field(default=None, repr=False)
+    truststore_certificates: str | None = None
+    enabled_protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
+    cipher_suites: tuple[str, ...] = ()
+    store_bytes_max: int = STORE_BYTES_MAX
+
+
+@attrs.frozen
+class KeyMaterial:
+    """A private key and its certificates, ready for OpenSSL.
+
+    Attributes:
+        pem: key and certificates, one behind the other; the key is encrypted if it was, or if it
+            had to be written anew.
+        password: of the key, None for one in the clear.
+        source: where it comes from, for errors.
+        subject: the distinguished name of the first certificate.
+        names: its alternative names, encoded.
+        valid: from when on it is valid, and until when.
+    """
+
+    pem: bytes = attrs.field(repr=False)
+    password: str | None = attrs.field(repr=False)
+    source: str
+    subject: str
+    names: frozenset[bytes] = attrs.field(repr=False)
+    valid: tuple[datetime, datetime]
+
+    def doubt(self, now: datetime) -> str:
+        """Why clients will not connect, or soon no longer; empty if they will."""
+        begin, end = self.valid
+        if now > end:
+            return f"the certificate in {self.source} expired on {end:{_DATE}}; clients refuse it"
+        if now < begin:
+            return f"the certificate in {self.source} is valid only from {begin:{_DATE}} on"
+        if end - now < RENEWAL_TIME:
+            return f"the certificate in {self.source} expires on {end:{_DATE}}"
+        return ""
+
+
+def read_key_store(settings: StoreSettings) -> KeyMaterial:
+    """Read a key and its certificates from a file or from the settings themselves.
+
+    Raises:
+        ConfigError: the store cannot be read, or the settings do not fit each other.
+    """
+    kind, location = settings.keystore_type, settings.keystore_location
+    password, key_password = settings.keystore_password, settings.key_password
+    _check_type("ssl.keystore.type", kind)
+    if settings.keystore_key is not None or settings.keystore_certificate_chain is not None:
+        return _key_in_settings(settings)
+    if location is None:
+        raise ConfigError(
+            "a listener with TLS needs a certificate: set ssl.keystore.location and"
+            " ssl.keystore.type, or ssl.keystore.key and ssl.keystore.certificate.chain"
+        )
+    data = _read("ssl.keystore.location", location, settings.store_bytes_max)
+    if kind == "PEM":
+        if password is not None:
+            raise ConfigError(
+                "ssl.keystore.password is not allowed with ssl.keystore.type=PEM, whose key may"
+                " have a password: ssl.key.password"
+            )
+        return _material(_pem_key(data, location), data, key_password, location)
+    store = _open_pkcs12("ssl.keystore", kind, location, data, password)
+    if key_password is not None and key_password != password:
+        raise ConfigError(
+            "ssl.key.password differs from ssl.keystore.password; a PKCS12 store has one password"
+        )
+    return _key_of_pkcs12(store, location)
+
+
+def read_trust_store(settings: StoreSettings) -> list[str] | None:
+    """Read trusted certificates from a file or from the settings, as PEM; None without a store.
+
+    Raises:
+        ConfigError: the store cannot be read, or the settings do not fit each other.
+    """
+    kind, location = settings.truststore_type, settings.truststore_location
+    password, certificates = settings.truststore_password, settings.truststore_certificates
+    bytes_max = settings.store_bytes_max
+    _check_type("ssl.truststore.type", kind)
+    if certificates is not None:
+        if kind != "PEM" or location is not None:
+            raise ConfigError(
+                "ssl.truststore.certificates needs ssl.truststore.type=PEM and no"
+                " ssl.truststore.location"
+            )
+        key = "ssl.truststore.certificates"
+        _check_size(key, certificates, bytes_max)
+        return _texts(_certificates(certificates.encode(), key))
+    if location is None:
+        return None
+    if kind == "PEM":
+        if password is not None:
+            raise ConfigError(
+                "ssl.truststore.password is not allowed with ssl.truststore.type=PEM, which has"
+                " nothing secret in it"
+            )
+        if os.path.isdir(location):
+            return _texts(_certificates_of_folder(location, bytes_max))
+    data = _read("ssl.truststore.location", location, bytes_max)
+    if kind == "PEM":
+        return _texts(_certificates(data, location))
+    store = _open_pkcs12("ssl.truststore", kind, location, data, password)
+    found = [entry.certificate for entry in (store.cert, *store.additional_certs) if entry]
+    if not found:
+        raise ConfigError(f"{location} holds no certificates")
+    return _texts(entry.public_bytes(_pem_encoding()) for entry in found)
+
+
+def _check_type(key: str, kind: str) -> None:
+    if kind not in _TYPES:
+        raise ConfigError(f"{key} = {kind!r} is not allowed; allowed: {', '.join(_TYPES)}")
+
+
+def _check_size(key: str, text: str | None, bytes_max: int) -> None:
+    if text is not None and len(text) > bytes_max:
+        raise ConfigError(
+            f"{key} has {len(text)} characters; allowed: at most {bytes_max} (ssl.store.max.bytes)"
+        )
+
+
+def _read(key: str, location: str, bytes_max: int) -> bytes:
+    try:
+        return read_regular_file(location, bytes_max)
+    except OSError as error:
+        limit = " (ssl.store.max.bytes)" if error.errno == errno.EFBIG else ""
+        raise ConfigError(
+            f"{key}: cannot read {location[:_PATH_CHARS_MAX]}: {error.strerror}{limit}"
+        ) from error
+
+
+def _texts(certificates: Iterable[bytes]) -> list[str]:
+    return [each.decode("ascii", "replace") for each in certificates]
+
+
+def _key_in_settings(settings: StoreSettings) -> KeyMaterial:
+    key, chain = settings.keystore_key, settings.keystore_certificate_chain
+    _check_size("ssl.keystore.key", key, settings.store_bytes_max)
+    _check_size("ssl.keystore.certificate.chain", chain, settings.store_bytes_max)
+    is_file = settings.keystore_type != "PEM" or settings.keystore_location is not None
+    if is_file or key is None or chain is None:
+        raise ConfigError(
+            "ssl.keystore.key and ssl.keystore.certificate.chain belong together; allowed: both,"
+            " with ssl.keystore.type=PEM and no ssl.keystore.location"
+        )
+    source = "ssl.keystore.key"
+    return _material(_pem_key(key.encode(), source), chain.encode(), settings.key_password, source)
+
+
+def _pem_key(data: bytes, source: str) -> bytes:
+    found = pem.private_key(data)
+    if found is None:
+        raise ConfigError(f"{source} holds no private key in PEM form")
+    return _affordable(found, source) if pem.is_encrypted_pkcs8(found) else found
+
+
+def _affordable(key: bytes, source: str) -> bytes:
+    """A key in PKCS8 that may be decrypted, written anew: OpenSSL sees what was looked at."""
+    try:
+        data = pem.content(key)
+        rounds = rounds_of_key(data)
+    except ValueError:
+        raise ConfigError(
+            f"the encrypted key of {source} cannot be read; allowed: PKCS8, without headers"
+        ) from None
+    if rounds > KEY_ROUNDS_MAX:
+        raise too_many_rounds(f"the key of {source}")
+    return pem.encrypted_pkcs8(data)
+
+
+def _certificates(data: bytes, source: str) -> list[bytes]:
+    found = pem.certificates(data)
+    if not found:
+        if data.startswith(_JKS_MAGIC):
+            raise _javas_own(source)
+        raise ConfigError(f"{source} holds no certificate in PEM form")
+    return found
+
+
+def _certificates_of_folder(location: str, bytes_max: int) -> list[bytes]:
+    """All that is in the files of a folder, each once: names by a hash are links to others.
+
+    ``bytes_max`` is for all files together.
+    """
+    key, found = "ssl.truststore.location", dict[bytes, None]()
+    for path in _files_of(key, location):
+        data = _read(key, path, bytes_max)
+        bytes_max -= len(data)
+        found.update(dict.fromkeys(pem.certificates(data)))
+    if not found:
+        raise ConfigError(f"no file of {location} holds a certificate in PEM form")
+    return list(found)
+
+
+def _files_of(key: str, location: str) -> list[str]:
+    """The regular files of a folder, one name of each."""
+    files: dict[tuple[int, int], str] = {}
+    try:
+        with os.scandir(location) as entries:
+            for number, entry in enumerate(entries):
+                if number >= _FILES_MAX:
+                    raise ConfigError(
+                        f"{key}: {location} has too many files; allowed: at most {_FILES_MAX}"
+                    )
+                if entry.is_file():
+                    status = entry.stat()
+                    files.setdefault((status.st_dev, status.st_ino), entry.path)
+    except OSError as error:
+        raise ConfigError(f"{key}: cannot read {location}: {error.strerror}") from error
+    return sorted(files.values())
+
+
+def _material(key: bytes, chain: bytes, password: str | None, source: str) -> KeyMaterial:
+    certificates = _certificates(chain, source)
+    try:
+        first = ssl.PEM_cert_to_DER_cert(certificates[0].decode())
+        subject, names = distinguished_name(first), alternative_names(first)
+        valid = validity(first)
+    except ValueError as error:
+        raise ConfigError(f"the certificate in {source} cannot be read ({error})") from None
+    text = b"\n".join((key, *certificates, b""))
+    return KeyMaterial(text, password, source, subject, names, valid)
+
+
+def _javas_own(location: str) -> ConfigError:
+    return ConfigError(
+        f"{location} is in Java's own format (JKS), which is not read; convert it: keytool"
+        f" -importkeystore -srckeystore {os.path.basename(location)} -destkeystore new.p12"
+        " -deststoretype PKCS12; or on to PEM: openssl pkcs12 -in new.p12 -out new.pem"
+    )
+
+
+def _open_pkcs12(
+    prefix: str, kind: str, location: str, data: bytes, password: str | None
+) -> PKCS12KeyAndCertificates:
+    if data.startswith(_JKS_MAGIC):
+        raise _javas_own(location)
+    if data.lstrip().startswith(b"-----BEGIN"):
+        raise ConfigError(f"{prefix}.type = {kind}, but {location} is PEM; allowed: PEM for it")
+    try:
+        from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+    except ImportError:
+        raise ConfigError(
+            f"{prefix}.type = {kind} needs a package: pip install 'trionet[tls]'; PEM needs none"
+        ) from None
+    try:
+        rounds = rounds_of_pkcs12(data)
+        if rounds <= KEY_ROUNDS_MAX:
+            return load_pkcs12(data, None if password is None else password.encode())
+    except ValueError:
+        what = f": wrong {prefix}" if password is not None else f" without {prefix}"
+        raise ConfigError(
+            f"{prefix}.location: {location} cannot be opened{what}.password, or is no PKCS12"
+        ) from None
+    raise too_many_rounds(f"{prefix}.location: {location}")
+
+
+def _key_of_pkcs12(store: PKCS12KeyAndCertificates, location: str) -> KeyMaterial:
+    from cryptography.hazmat.primitives.serialization import BestAvailableEncryption, PrivateFormat
+
+    if store.key is None or store.cert is None:
+        raise ConfigError(f"{location} holds no private key with its certificate")
+    password = secrets.token_urlsafe()
+    key = store.key.private_bytes(
+        _pem_encoding(), PrivateFormat.PKCS8, BestAvailableEncryption(password.encode())
+    )
+    chain = [entry.certificate for entry in (store.cert, *store.additional_certs)]
+    certificates = b"".join(each.public_bytes(_pem_encoding()) for each in chain)
+    return _material(key, certificates, password, location)
+
+
+def _pem_encoding() -> Encoding:
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    return Encoding.PEM

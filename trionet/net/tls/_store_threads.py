@@ -1,0 +1,67 @@
+"""Threads that read key stores and trust stores, and that can be given up.
+
+A path may lead to a disk that does not respond, and a key may take seconds to be decrypted. Neither
+may keep a broker from being altered or stopped, nor use up the threads that everything else waits
+for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar, TypeVarTuple
+
+import trio
+
+from ...errors import ConfigError
+
+#: How long a store may take that a client has named.
+STORE_SECONDS_MAX: Final = 10.0
+#: How many threads read stores, those that were given up included.
+STORE_THREADS_MAX: Final = 4
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+_limiter: Final[trio.lowlevel.RunVar[trio.CapacityLimiter]] = trio.lowlevel.RunVar("store_threads")
+
+
+async def in_store_thread(function: Callable[[*Ts], T], *args: *Ts) -> T:
+    """Call ``function(*args)`` in a thread.
+
+    Args:
+        function: reads stores, and changes nothing that others see before it is used.
+        args: what it is called with.
+
+    Raises:
+        BaseException: what ``function`` raises, as it is.
+
+    Cancellation: at once; the thread is left to itself.
+    """
+    return await trio.to_thread.run_sync(
+        function, *args, abandon_on_cancel=True, limiter=_threads()
+    )
+
+
+async def in_bounded_time(function: Callable[[*Ts], T], *args: *Ts) -> T:
+    """The same for stores that a client has named, while others wait for what becomes of it.
+
+    Raises:
+        ConfigError: it takes longer than :data:`STORE_SECONDS_MAX`; or what ``function`` raises.
+
+    Cancellation: at once; the thread is left to itself.
+    """
+    with trio.move_on_after(STORE_SECONDS_MAX):
+        return await in_store_thread(function, *args)
+    raise ConfigError(
+        f"the key and trust stores could not be read within {STORE_SECONDS_MAX:.0f} s; allowed:"
+        " files on a disk that responds, and keys that are decrypted in less"
+    )
+
+
+def _threads() -> trio.CapacityLimiter:
+    try:
+        return _limiter.get()
+    except LookupError:
+        limiter = trio.CapacityLimiter(STORE_THREADS_MAX)
+        _limiter.set(limiter)
+        return limiter

@@ -1,0 +1,309 @@
+"""Creates and reloads the TLS context of a listener from its ``ssl.*`` settings.
+
+Keys are passed to OpenSSL in an anonymous in-memory file where the system supports it (Linux),
+otherwise in a temporary file that only its owner can read, encrypted if it was written here.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from threading import Lock
+
+import attrs
+
+from ...errors import ConfigError
+from . import _pem as pem
+from ._key_stores import KeyMaterial, StoreSettings, read_key_store, read_trust_store
+
+_HAS_MEMFD = hasattr(os, "memfd_create")
+_VERSIONS = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
+# What OpenSSL says of a certificate for another key, the last if that is of another kind.
+_MISMATCHES = ("key values mismatch", "key type mismatch", "no certificate assigned")
+# By the names of the standard, which Java uses.
+_SUITES_1_3 = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
+_SUITES_1_2 = {
+    f"TLS_{exchange}_WITH_{standard}": f"{exchange.replace('_', '-')}-{openssl}"
+    for exchange in ("ECDHE_ECDSA", "ECDHE_RSA", "DHE_RSA")
+    for standard, openssl in (
+        ("AES_256_GCM_SHA384", "AES256-GCM-SHA384"),
+        ("AES_128_GCM_SHA256", "AES128-GCM-SHA256"),
+        ("CHACHA20_POLY1305_SHA256", "CHACHA20-POLY1305"),
+    )
+}
+_CLIENT_AUTH = {
+    "none": ssl.CERT_NONE,
+    "requested": ssl.CERT_OPTIONAL,
+    "required": ssl.CERT_REQUIRED,
+}
+
+
+@attrs.frozen
+class TlsSettings(StoreSettings):
+    """The ``ssl.*`` settings of one listener; see Kafka's keys of the same names.
+
+    Attributes:
+        client_auth: ``none``, ``requested`` or ``required``.
+        allow_dn_changes: whether a reload may change the subject of the certificate.
+        allow_san_changes: whether it may take away one of its other names.
+    """
+
+    client_auth: str = "none"
+    allow_dn_changes: bool = False
+    allow_san_changes: bool = False
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that a context is made from."""
+        return tuple(path for path in (self.keystore_location, self.truststore_location) if path)
+
+
+def server_context(settings: TlsSettings) -> tuple[ssl.SSLContext, KeyMaterial]:
+    """Read the stores and make a server's context.
+
+    Returns:
+        The context, and the key and certificates that are in it.
+
+    Raises:
+        ConfigError: a store cannot be read or opened with its password, key and certificate do not
+            belong together, or a setting is not allowed; never quotes a password or a key.
+    """
+    if settings.client_auth not in _CLIENT_AUTH:
+        raise ConfigError(
+            f"ssl.client.auth = {settings.client_auth!r} is not allowed; allowed:"
+            f" {', '.join(_CLIENT_AUTH)}"
+        )
+    material = read_key_store(settings)
+    context = new_context(ssl.PROTOCOL_TLS_SERVER, settings)
+    load_key(context, material)
+    purpose = ssl.Purpose.CLIENT_AUTH if settings.client_auth != "none" else None
+    load_trust(context, settings, purpose)
+    context.verify_mode = _CLIENT_AUTH[settings.client_auth]
+    return context, material
+
+
+class TlsContexts:
+    """The context of a listener: replaced when its files change, for connections made after that.
+
+    Args:
+        settings: the listener's.
+
+    Attributes:
+        context: the one for new connections.
+
+    Raises:
+        ConfigError: as :func:`server_context`.
+    """
+
+    def __init__(self, settings: TlsSettings) -> None:
+        self.settings = settings
+        self._seen = _fingerprint(settings.files)
+        self.context, self._material = server_context(settings)
+        self._replacing = Lock()  # a reload in a thread, and other settings from the loop
+
+    def doubt(self, now: datetime) -> str:
+        """As :meth:`._key_stores.KeyMaterial.doubt`, of the certificate for new connections."""
+        return self._material.doubt(now)
+
+    def reload_if_changed(self) -> bool:
+        """Read the stores again if a file of theirs has changed; blocks, so call it in a thread.
+
+        Open connections keep what they began with. A change that was refused is not tried again
+        until a file changes again; one that the system could not read is.
+
+        Returns:
+            Whether there is a new context.
+
+        Raises:
+            ConfigError: as :func:`server_context`, or the certificate's names have changed although
+                the settings do not allow it (Kafka: SslFactory); the old context stays.
+        """
+        settings = self.settings
+        seen = _fingerprint(settings.files)
+        if seen == self._seen:
+            return False
+        try:
+            context, material = server_context(settings)
+            self._check_names(material)
+        except ConfigError as error:
+            if not isinstance(error.__cause__, OSError):
+                self._seen = seen
+            raise
+        with self._replacing:
+            if self.settings is not settings:
+                return False  # there are other settings meanwhile, and their context
+            self._seen = seen
+            self.context, self._material = context, material
+        return True
+
+    def prepare(self, settings: TlsSettings) -> TlsContexts:
+        """What to :meth:`use` for other settings; blocks, so call it in a thread.
+
+        Raises:
+            ConfigError: as :meth:`reload_if_changed`.
+        """
+        new = TlsContexts(settings)
+        self._check_names(new._material)
+        return new
+
+    def use(self, new: TlsContexts) -> None:
+        """Take over other settings and their context, for connections made after that."""
+        with self._replacing:
+            self.settings, self._seen = new.settings, new._seen
+            self.context, self._material = new.context, new._material
+
+    def _check_names(self, new: KeyMaterial) -> None:
+        old, settings = self._material, self.settings
+        if not settings.allow_dn_changes and old.subject != new.subject:
+            raise ConfigError(
+                f"the new certificate's subject is {new.subject!r}, the old one's {old.subject!r};"
+                " allowed: the same, or ssl.allow.dn.changes=true"
+            )
+        if not settings.allow_san_changes and not old.names <= new.names:
+            raise ConfigError(
+                "the new certificate lacks a subject alternative name of the old one; allowed: all"
+                " of them, or ssl.allow.san.changes=true"
+            )
+
+
+def _fingerprint(paths: Sequence[str]) -> tuple[tuple[int, int, int] | None, ...]:
+    """What changes when a file is written or replaced; None for one that cannot be looked at."""
+    found: list[tuple[int, int, int] | None] = []
+    for path in paths:
+        try:
+            status = os.stat(path)
+        except (OSError, ValueError):  # or it is no path
+            found.append(None)
+        else:
+            found.append((status.st_mtime_ns, status.st_size, status.st_ino))
+    return tuple(found)
+
+
+# What both sides of TLS make their contexts from: stores of keys and trust, versions and suites.
+
+
+def new_context(protocol: ssl._SSLMethod, settings: StoreSettings) -> ssl.SSLContext:
+    """A context of one side that speaks the versions and suites of the settings.
+
+    Raises:
+        ConfigError: one of them is not supported.
+    """
+    context = ssl.SSLContext(protocol)
+    context.options |= ssl.OP_NO_RENEGOTIATION
+    # As in Java, what is in the trust store is trusted, be it an intermediate or a peer's own.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    _set_versions(context, settings.enabled_protocols)
+    if settings.cipher_suites:
+        _set_cipher_suites(context, settings.cipher_suites)
+    return context
+
+
+def _set_versions(context: ssl.SSLContext, names: Sequence[str]) -> None:
+    """Speak these versions and those between them."""
+    unknown = [name for name in names if name not in _VERSIONS]
+    if unknown or not names:
+        raise ConfigError(
+            f"ssl.enabled.protocols = {','.join(names)!r} is not allowed; allowed:"
+            f" {', '.join(_VERSIONS)}, since older versions are not safe"
+        )
+    versions = sorted(_VERSIONS[name] for name in names)
+    context.minimum_version, context.maximum_version = versions[0], versions[-1]
+
+
+def _set_cipher_suites(context: ssl.SSLContext, names: Sequence[str]) -> None:
+    """Allow only these; a version of which none is named is not spoken, as in Java."""
+    unknown = [name for name in names if name not in _SUITES_1_2 and name not in _SUITES_1_3]
+    if unknown:
+        raise ConfigError(
+            f"ssl.cipher.suites: {unknown[0]!r} is not a suite that is supported; allowed:"
+            f" {', '.join((*_SUITES_1_3, *_SUITES_1_2))}"
+        )
+    named_1_3 = set(names) & set(_SUITES_1_3)
+    if named_1_3 and len(named_1_3) < len(_SUITES_1_3):
+        raise ConfigError(
+            f"ssl.cipher.suites names {len(named_1_3)} of the suites of TLSv1.3, and Python cannot"
+            f" choose among them; allowed: all of {', '.join(_SUITES_1_3)}, or none, which turns"
+            " TLSv1.3 off"
+        )
+    old = [_SUITES_1_2[name] for name in names if name in _SUITES_1_2]
+    lowest = context.minimum_version if old else ssl.TLSVersion.TLSv1_3
+    highest = context.maximum_version if named_1_3 else ssl.TLSVersion.TLSv1_2
+    if max(lowest, context.minimum_version) > min(highest, context.maximum_version):
+        raise ConfigError(
+            "ssl.cipher.suites names no suite of a version in ssl.enabled.protocols; allowed: at"
+            " least one"
+        )
+    context.minimum_version, context.maximum_version = lowest, highest
+    if old:
+        context.set_ciphers(":".join(old))
+
+
+def load_key(context: ssl.SSLContext, material: KeyMaterial) -> None:
+    """Show this certificate to peers, and prove with its key that it is ours."""
+    try:
+        with _private_file(material.pem) as path:
+            # Without a password to give, OpenSSL would ask for one on the terminal.
+            context.load_cert_chain(path, password=material.password or "")
+    except (ssl.SSLError, ValueError) as error:
+        raise ConfigError(_why_unusable(material, _reason(error))) from None
+    except OSError as error:  # no descriptor is left, or no memory
+        raise ConfigError(
+            f"the key of {material.source} cannot be handed to OpenSSL: {error.strerror}"
+        ) from error
+
+
+def _why_unusable(material: KeyMaterial, reason: str) -> str:
+    source = material.source
+    if reason in _MISMATCHES:
+        return f"the key and the first certificate of {source} do not belong together"
+    if not pem.is_encrypted(material.pem):
+        return f"the key or the certificates of {source} cannot be used ({reason})"
+    if material.password is None:
+        return f"the key of {source} is encrypted, and there is no ssl.key.password"
+    return f"the key of {source} cannot be decrypted: wrong ssl.key.password"
+
+
+def load_trust(
+    context: ssl.SSLContext, settings: StoreSettings, purpose: ssl.Purpose | None
+) -> None:
+    """Trust whom the settings name; without any, whom the system trusts for ``purpose``."""
+    certificates = read_trust_store(settings)
+    if certificates is None:
+        if purpose is not None:
+            context.load_default_certs(purpose)  # as Java's own trust store
+        return
+    try:
+        for certificate in certificates:
+            # Each alone: OpenSSL keeps the GIL, and a thousand at once would stop the loop.
+            context.load_verify_locations(cadata=certificate)
+    except (ssl.SSLError, ValueError) as error:
+        raise ConfigError(
+            f"the trust store {settings.truststore_location or 'in the settings'} holds no"
+            f" certificates that can be read ({_reason(error)})"
+        ) from None
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "reason", None) or str(error)).replace("_", " ").lower()
+
+
+@contextmanager
+def _private_file(content: bytes) -> Iterator[str]:
+    """A path that holds this for as long as the block lasts, and that nobody else can read."""
+    if _HAS_MEMFD:
+        with os.fdopen(os.memfd_create("trionet"), "w+b") as file:
+            file.write(content)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+        return
+    descriptor, path = tempfile.mkstemp(prefix="trionet")  # mode 0600
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+        yield path
+    finally:
+        os.unlink(path)

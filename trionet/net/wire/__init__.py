@@ -1,0 +1,1 @@
+"""Bytes on a connection: endpoints, sockets, readiness, transports, frames, Send, memory."""

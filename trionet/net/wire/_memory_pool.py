@@ -1,0 +1,153 @@
+"""Limits the memory of all requests together: ``queued.max.request.bytes`` (KIP-72).
+
+(Kafka: SimpleMemoryPool, not strict.) The pool only counts bytes. A request takes a lease for its
+payload before the payload is read, and returns it when the payload is no longer needed. While any
+memory is left, a lease may exceed it. So at most ``bytes_max`` plus one largest request are leased,
+and no request waits forever because it is large.
+
+A channel that gets no lease stops reading until memory is available. Its loop must register to be
+woken then, because it may be parked.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...errors import ConfigError
+
+# Below this share of free memory the channels that are read first are chosen at random, so that no
+# one is always served before the pool is empty (Kafka: Selector.lowMemThreshold).
+LOW_MEMORY_RATIO = 0.1
+
+
+class MemoryLease:
+    """Part of a pool's memory, held until it is released.
+
+    Attributes:
+        size: in bytes.
+        pool: the pool it belongs to; None once released.
+    """
+
+    __slots__ = ("pool", "size")
+
+    def __init__(self, pool: MemoryPool, size: int) -> None:
+        self.pool: MemoryPool | None = pool
+        self.size = size
+
+    def __repr__(self) -> str:
+        released = " released" if self.pool is None else ""
+        return f"<MemoryLease {self.size} bytes{released}>"
+
+
+class MemoryPool:
+    """Counts the leased bytes up to a limit.
+
+    ``now`` is in seconds of the loop's clock everywhere.
+
+    Args:
+        bytes_max: ``queued.max.request.bytes``.
+        lease_bytes_max: the largest single lease, ``socket.request.max.bytes``.
+
+    Attributes:
+        available: bytes that are left; negative after a lease larger than what was left.
+        refused: how often a lease was refused.
+
+    Raises:
+        ConfigError: a number is below 1, or a largest request would not fit.
+    """
+
+    def __init__(self, bytes_max: int, lease_bytes_max: int) -> None:
+        if not 1 <= lease_bytes_max <= bytes_max:
+            raise ConfigError(
+                f"queued.max.request.bytes = {bytes_max} is not allowed; allowed: at least"
+                f" socket.request.max.bytes ({lease_bytes_max}), or 0 or -1 for no limit"
+            )
+        self.bytes_max = bytes_max
+        self.lease_bytes_max = lease_bytes_max
+        self.available = bytes_max
+        self.refused = 0
+        self._waiting: dict[Callable[[], None], None] = {}
+        self._depleted_since: float | None = None
+        self._depleted_seconds = 0.0
+
+    @classmethod
+    def of(cls, bytes_max: int, lease_bytes_max: int) -> MemoryPool | None:
+        """The pool that the settings ask for; None where Kafka's 0 or -1 asks for no limit.
+
+        Raises:
+            ConfigError: as the class.
+        """
+        return cls(bytes_max, lease_bytes_max) if bytes_max > 0 else None
+
+    @property
+    def used(self) -> int:
+        """Bytes that are leased."""
+        return self.bytes_max - self.available
+
+    @property
+    def is_depleted(self) -> bool:
+        """Whether the pool is exhausted, so that every lease is refused."""
+        return self.available <= 0
+
+    @property
+    def is_low(self) -> bool:
+        """Whether little memory is left, so that the order of reads decides which get it."""
+        return 0 < self.available < LOW_MEMORY_RATIO * self.bytes_max
+
+    def try_allocate(self, size: int, now: float) -> MemoryLease | None:
+        """Take ``size`` bytes; None when nothing is left (then see :meth:`wake_when_available`).
+
+        A payload of 0 bytes needs no lease.
+
+        Raises:
+            ValueError: the size is below 1 or above ``lease_bytes_max``.
+        """
+        if not 1 <= size <= self.lease_bytes_max:
+            raise ValueError(f"a lease of {size} bytes; allowed: 1 to {self.lease_bytes_max}")
+        if self.available <= 0:
+            self.refused += 1
+            if self._depleted_since is None:
+                self._depleted_since = now
+            return None
+        self.available -= size
+        return MemoryLease(self, size)
+
+    def release(self, lease: MemoryLease, now: float) -> None:
+        """Return a lease; if memory becomes available, wake everything that waits for it.
+
+        Raises:
+            ValueError: the lease is another pool's, or was given back already.
+        """
+        if lease.pool is not self:
+            raise ValueError(f"{lease!r} is not out of this pool")
+        lease.pool = None
+        self.available += lease.size
+        if self.available <= 0:
+            return
+        if self._depleted_since is not None:
+            self._depleted_seconds += max(0.0, now - self._depleted_since)
+            self._depleted_since = None
+        if self._waiting:
+            waiting, self._waiting = self._waiting, {}
+            for wake in waiting:
+                wake()
+
+    def wake_when_available(self, wake: Callable[[], None]) -> None:
+        """Call ``wake`` once, from the release that makes memory available again.
+
+        All waiting callbacks are called; those that get no memory must register again. Registering
+        twice has no further effect.
+        """
+        self._waiting[wake] = None
+
+    def depleted_seconds(self, now: float) -> float:
+        """The total time for which the pool was exhausted.
+
+        Measured from a refused lease to the release that made memory available; includes the
+        current period.
+        """
+        if self._depleted_since is None:
+            return self._depleted_seconds
+        return self._depleted_seconds + max(0.0, now - self._depleted_since)

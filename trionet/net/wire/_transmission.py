@@ -1,0 +1,162 @@
+"""Outgoing data of a channel: a Send in progress, which may include ranges of files.
+
+A frame is a signed 32-bit big-endian size and that many bytes (Kafka: NetworkSend, ByteBufferSend,
+RecordsSend). A Send keeps its own progress, so that a partial write continues where it stopped.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ...errors import LocalProtocolError
+
+Buffer = bytes | bytearray | memoryview
+
+# One gathering write takes at most this many buffers (IOV_MAX is 1024 on Linux and macOS).
+GATHER_BUFFERS_MAX = 512
+# The most that is written of a Send in one step. Otherwise a peer that reads as fast as we write
+# would hold up the loop until its whole response is written.
+WRITE_BYTES_MAX = 1024 * 1024 + 64 * 1024
+
+
+class RangeFile(Protocol):
+    """A file that closes its descriptor when the last reference to it is gone."""
+
+    def fileno(self) -> int: ...
+
+    def read_at(self, position: int, count: int) -> bytes: ...
+
+
+class FileRange:
+    """Bytes ``offset`` to ``offset + count`` of a file, sent without passing through Python.
+
+    It keeps its file alive, so a log segment that was removed meanwhile can still be read.
+    """
+
+    __slots__ = ("count", "file", "offset")
+
+    def __init__(self, file: RangeFile, offset: int, count: int) -> None:
+        self.file = file
+        self.offset = offset
+        self.count = count
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __repr__(self) -> str:
+        return f"FileRange(fd={self.file.fileno()}, offset={self.offset}, count={self.count})"
+
+
+Chunk = Buffer | FileRange
+
+
+class WritableTransport(Protocol):
+    """What a Send needs of a transport; BlockingIOError says that the socket takes nothing now."""
+
+    def write(self, data: Buffer, /) -> int: ...
+
+    def write_gathered(self, buffers: list[Buffer], /) -> int: ...
+
+    def send_file(self, file_range: FileRange, /) -> int: ...
+
+
+class Send:
+    """One outgoing frame: its chunks, in order, and how much of them is still to be written.
+
+    Args:
+        chunks: bytes-like objects and :class:`FileRange`; together one whole frame, its size
+            prefix included. The list and what is in it belong to the Send from here on.
+    """
+
+    __slots__ = ("_chunks", "remaining", "size")
+
+    def __init__(self, chunks: list[Chunk]) -> None:
+        self._chunks = chunks
+        self.size = self.remaining = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
+
+    @property
+    def is_complete(self) -> bool:
+        return self.remaining == 0
+
+    def write_to(self, transport: WritableTransport) -> int:
+        """Write as much as the transport takes now.
+
+        Returns:
+            The number of bytes written; less than what remained means "register for writing".
+
+        Raises:
+            LocalProtocolError: the Send was already complete.
+            OSError: the connection failed.
+        """
+        before = self.remaining
+        if not before:
+            raise LocalProtocolError("this Send is already complete; create a new one")
+        budget = WRITE_BYTES_MAX
+        try:
+            while self.remaining and budget > 0:
+                offered, written = self._write_first(transport, budget)
+                self._advance(written)
+                budget -= written
+                if written < offered:
+                    break
+        except BlockingIOError:
+            pass  # the socket is full; the rest waits for it to become writable
+        return before - self.remaining
+
+    def _write_first(self, transport: WritableTransport, budget: int) -> tuple[int, int]:
+        """Offer the transport what comes first, in one call: (offered, taken) in bytes."""
+        chunk = self._chunks[0]
+        if isinstance(chunk, FileRange):
+            if len(chunk) > budget:
+                chunk = FileRange(chunk.file, chunk.offset, budget)
+            return len(chunk), transport.send_file(chunk)
+        buffers = self._leading_buffers(budget)
+        if len(buffers) == 1:
+            return len(buffers[0]), transport.write(buffers[0])
+        return sum(map(len, buffers)), transport.write_gathered(buffers)
+
+    def _leading_buffers(self, budget: int) -> list[Buffer]:
+        buffers: list[Buffer] = []
+        for chunk in self._chunks[:GATHER_BUFFERS_MAX]:
+            if isinstance(chunk, FileRange) or budget <= 0:
+                break
+            buffers.append(chunk if len(chunk) <= budget else memoryview(chunk)[:budget])
+            budget -= len(chunk)
+        return buffers
+
+    def _advance(self, written: int) -> None:
+        self.remaining -= written
+        if not self.remaining:
+            self._chunks.clear()
+            return
+        chunks = self._chunks
+        done = 0
+        # Empty chunks count as written, or a Send would try them again for ever.
+        while written >= len(chunks[done]):
+            written -= len(chunks[done])
+            done += 1
+        del chunks[:done]
+        if written:
+            head = chunks[0]
+            if isinstance(head, FileRange):
+                chunks[0] = FileRange(head.file, head.offset + written, head.count - written)
+            else:
+                chunks[0] = memoryview(head)[written:]
+
+    def __repr__(self) -> str:
+        return f"Send({self.size - self.remaining}/{self.size} bytes written)"
+
+
+Outgoing = Send | bytes
+"""One whole frame to be sent; what is one piece, as nearly every response, needs no Send."""
+
+
+def outgoing(chunks: list[Chunk]) -> Outgoing:
+    """The frame that some chunks make."""
+    if len(chunks) == 1:
+        chunk = chunks[0]
+        if isinstance(chunk, bytes):
+            return chunk
+    return Send(chunks)

@@ -1,0 +1,113 @@
+"""From (API key, version) to the functions that read and write its messages.
+
+The module of an API is imported when the first of its versions is asked for, and another one for
+the versions before the flexible ones.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any, Final
+
+from trionet.protocol._wire import Chunk, Decode, Message
+from trionet.protocol.api_keys import API_VERSIONS
+from trionet.protocol.messages.registry import APIS
+
+Encode = Callable[[Any, list[Chunk]], None]
+
+
+class ApiVersionCodec:
+    """One version of one API.
+
+    Attributes:
+        api_key: Kafka's number of the API.
+        version: the version of its messages.
+        name: Kafka's name of the API, as in ``ListOffsets``.
+        flexible: whether its messages have tag sections and compact lengths (KIP-482).
+        request_header_version: 1, or 2 with a tag section after the common part.
+        response_header_version: 0, or 1 with a tag section after the correlation id.
+        decode_request: ``(buf, pos, left) -> message``; bytes behind the message are passed over.
+            Raises WireFormatError for anything malformed, and for more than ``left`` arrays,
+            elements of arrays, and tags in all (REQUEST_ELEMENTS_MAX by default).
+            ``records`` fields are views into ``buf``.
+        encode_response: ``(message, out)``; appends chunks to ``out``. Raises LocalProtocolError
+            for a value its field cannot carry; fields that the version lacks are left out.
+        encode_request: as ``encode_response``, but raises LocalProtocolError too for a field that
+            is set, that the version lacks and that the schema does not call ignorable.
+        decode_response: as ``decode_request``, with RESPONSE_ELEMENTS_MAX.
+    """
+
+    __slots__ = (
+        "api_key",
+        "decode_request",
+        "decode_response",
+        "encode_request",
+        "encode_response",
+        "flexible",
+        "name",
+        "request_header_version",
+        "response_header_version",
+        "version",
+    )
+
+    def __init__(
+        self,
+        api_key: int,
+        version: int,
+        name: str,
+        flexible: bool,
+        request: tuple[Decode[Any], Encode],
+        response: tuple[Decode[Any], Encode],
+    ) -> None:
+        self.api_key = api_key
+        self.version = version
+        self.name = name
+        self.flexible = flexible
+        self.request_header_version = 2 if flexible else 1
+        # KIP-511: a client must be able to read the answer before it knows any version.
+        self.response_header_version = 1 if flexible and api_key != API_VERSIONS else 0
+        self.decode_request: Final = request[0]
+        self.encode_request: Final = request[1]
+        self.decode_response: Final = response[0]
+        self.encode_response: Final = response[1]
+
+    def __repr__(self) -> str:
+        return f"<ApiVersionCodec {self.name} v{self.version}>"
+
+
+_loaded: Final[dict[tuple[int, int], ApiVersionCodec]] = {}
+
+
+def lookup(api_key: int, version: int) -> ApiVersionCodec | None:
+    """The codec of an API version, or None when there is none."""
+    return _loaded.get((api_key, version)) or _load(api_key, version)
+
+
+def _load(api_key: int, version: int) -> ApiVersionCodec | None:
+    if version not in schema_versions(api_key):
+        return None  # not remembered: peers may ask for any number
+    module_name, name, _, last, first_flexible = APIS[api_key]
+    folder = "messages.older" if version < first_flexible <= last else "messages"
+    module = importlib.import_module(f"trionet.protocol.{folder}.{module_name}")
+    codec = ApiVersionCodec(
+        api_key,
+        version,
+        name,
+        version >= first_flexible,
+        module.REQUESTS[version],
+        module.RESPONSES[version],
+    )
+    _loaded[api_key, version] = codec
+    return codec
+
+
+def schema_versions(api_key: int) -> range:
+    """The versions of an API that have codecs; empty for an unknown key."""
+    known = APIS.get(api_key)
+    return range(known[2], known[3] + 1) if known else range(0)
+
+
+__all__ = ["ApiVersionCodec", "Chunk", "Message", "lookup", "schema_versions"]

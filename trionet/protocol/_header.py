@@ -1,0 +1,195 @@
+"""Request and response headers, and the size prefix of a frame.
+
+These run once per request on the broker, so they are written by hand: a header costs about
+0.2 microseconds.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+from trionet._util._raising import raise_from
+from trionet.errors import LocalProtocolError, WireFormatError
+from trionet.protocol._codec import ApiVersionCodec
+from trionet.protocol._wire import TAGS_MAX, Chunk, tag_count, tag_head
+
+_common = struct.Struct(">hhih").unpack_from
+_put_common = struct.Struct(">hhih").pack
+_put_untagged = struct.Struct(">i").pack
+_put_tagged = struct.Struct(">ix").pack
+_correlation_id = struct.Struct(">i").unpack_from
+
+#: How many client ids are remembered, and how long each may be: peers choose them.
+_CLIENT_IDS_MAX: Final = 1024
+_CLIENT_ID_BYTES_MAX: Final = 256
+
+_client_ids: Final[dict[bytes, str]] = {}
+
+#: Chunks of at most this many bytes are copied together; longer ones are sent as they are.
+JOINED_BYTES_MAX: Final = 16 * 1024
+
+_FRAME_BYTES_MAX: Final = 2**31 - 1
+
+_BYTES_LIKE: Final = (bytes, memoryview, bytearray)
+
+
+def decode_request_header(
+    buf: bytes | bytearray, pos: int = 0
+) -> tuple[int, int, int, str | None, int]:
+    """Read the part that all request headers share.
+
+    Args:
+        buf: a frame without its size prefix.
+        pos: where the header starts.
+
+    Returns:
+        API key, version, correlation id, client id (None for null) and the position after them.
+        A header of version 2 goes on with a tag section: see :func:`skip_tags`. The client id has
+        an int16 length in every header version (Kafka: RequestHeader.json).
+
+    Raises:
+        WireFormatError: the header is cut short or its client id is not UTF-8.
+    """
+    try:
+        key, version, correlation_id, length = _common(buf, pos)
+    except struct.error as error:
+        raise_from(WireFormatError("the request header ends too early"), error)
+    pos += 10
+    if length < 0:
+        if length != -1:
+            raise WireFormatError(f"the client id has a negative length ({length})")
+        return key, version, correlation_id, None, pos
+    end = pos + length
+    raw = buf[pos:end]
+    if raw.__class__ is not bytes:
+        raw = bytes(raw)
+    client_id = _client_ids.get(raw)
+    if client_id is None or len(raw) != length:
+        client_id = _read_client_id(raw, length)
+    return key, version, correlation_id, client_id, end
+
+
+def _read_client_id(raw: bytes | bytearray, length: int) -> str:
+    if len(raw) != length:
+        raise WireFormatError("the client id is longer than the frame")
+    try:
+        client_id = raw.decode()
+    except UnicodeDecodeError as error:
+        raise_from(WireFormatError("the client id is not UTF-8"), error)
+    if length <= _CLIENT_ID_BYTES_MAX:
+        if len(_client_ids) >= _CLIENT_IDS_MAX:
+            _client_ids.clear()
+        _client_ids[bytes(raw)] = client_id
+    return client_id
+
+
+def skip_tags(buf: bytes | bytearray, pos: int) -> int:
+    """The position after the tag section at ``pos`` (KIP-482).
+
+    Raises:
+        WireFormatError: the section is malformed or cut short, or has more than TAGS_MAX.
+    """
+    try:
+        first = buf[pos]
+        if first == 0:
+            return pos + 1
+        count, pos, __ = tag_count(buf, pos + 1, first, TAGS_MAX)
+        tag = -1
+        for _ in range(count):
+            tag, pos, __ = tag_head(buf, pos, tag)
+        return pos
+    except IndexError as error:
+        raise_from(WireFormatError("the header's tag section ends too early"), error)
+
+
+def encode_request_header(
+    codec: ApiVersionCodec, correlation_id: int, client_id: str | None
+) -> bytes:
+    """The header of a request that ``codec`` encodes.
+
+    Raises:
+        LocalProtocolError: the client id is longer than 32767 bytes, or the correlation id is
+            not an int32.
+    """
+    raw = b"" if client_id is None else client_id.encode()
+    length = -1 if client_id is None else len(raw)
+    try:
+        head = _put_common(codec.api_key, codec.version, correlation_id, length)
+    except struct.error as error:
+        raise_from(LocalProtocolError(f"the request header cannot be encoded: {error}"), error)
+    return head + raw + b"\0" if codec.request_header_version == 2 else head + raw
+
+
+def encode_response_header(codec: ApiVersionCodec, correlation_id: int) -> bytes:
+    """The header of a response that ``codec`` encodes."""
+    if codec.response_header_version:
+        return _put_tagged(correlation_id)
+    return _put_untagged(correlation_id)
+
+
+def decode_response_header(
+    codec: ApiVersionCodec, buf: bytes | bytearray, pos: int = 0
+) -> tuple[int, int]:
+    """Read a response header: (correlation id, position of the body).
+
+    Raises:
+        WireFormatError: the header is malformed or cut short.
+    """
+    try:
+        correlation_id: int = _correlation_id(buf, pos)[0]
+    except struct.error as error:
+        raise_from(WireFormatError("the response header ends too early"), error)
+    pos += 4
+    return correlation_id, skip_tags(buf, pos) if codec.response_header_version else pos
+
+
+def frame(chunks: list[Chunk]) -> list[Chunk]:
+    """Put the size prefix in front and join small neighbours.
+
+    Args:
+        chunks: header and body in order: bytes-like objects, or others with a length, which stay
+            as they are.
+
+    Returns:
+        The chunks to send: one bytes object for an ordinary message. Empty chunks are left out.
+
+    Raises:
+        LocalProtocolError: the frame would be longer than 2147483647 bytes.
+    """
+    size = 0
+    for chunk in chunks:  # compiled, half the time of sum(map(...))
+        size += len(chunk)
+    if size > _FRAME_BYTES_MAX:
+        raise LocalProtocolError(f"a frame of {size} bytes is longer than the protocol allows")
+    prefix = _put_untagged(size)
+    if size <= JOINED_BYTES_MAX:
+        try:
+            return [prefix + b"".join(chunks)]  # type: ignore[arg-type]  # the TypeError tells
+        except TypeError:  # a chunk that is no bytes-like object
+            pass
+    return _group(prefix, chunks)
+
+
+def join_small(chunks: list[Chunk]) -> list[Chunk]:
+    """The same bytes in fewer chunks: small neighbours are joined, empty ones left out."""
+    return _group(b"", chunks)
+
+
+def _group(prefix: bytes, chunks: list[Chunk]) -> list[Chunk]:
+    framed: list[Chunk] = []
+    run: list[bytes | bytearray | memoryview] = [prefix]
+    for chunk in chunks:
+        size = len(chunk)
+        if size <= JOINED_BYTES_MAX and isinstance(chunk, _BYTES_LIKE):
+            run.append(chunk)
+        elif size:
+            if run:
+                framed.append(b"".join(run))
+                run = []
+            framed.append(chunk)
+    if run:
+        framed.append(b"".join(run))
+    return framed

@@ -1,0 +1,311 @@
+"""Records out of a batch's body: Python as the interpreter likes it.
+
+The common cases (varints of one or two bytes) are written out where they occur. Positions only
+grow, so that a slice which is cut short shows in the next access, or in its record's length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import chain
+from typing import Final, NoReturn
+
+from trionet.errors import WireFormatError
+from trionet.protocol.records._types import Columns, Headers, Record
+
+#: As far from the ends of 64 bits as a delta of two bytes can reach.
+_FAR: Final = 2**63 - 2**14
+
+
+def read_rows(
+    buf: bytes, pos: int, count: int, base_offset: int, base_timestamp: int
+) -> tuple[list[Record], int]:
+    """All records as tuples, and where they end."""
+    rows: list[Record] = []
+    put = rows.append
+    last = 0  # records of one millisecond share the number
+    timestamp = base_timestamp
+    numbers = range(base_offset, base_offset + count)
+    for consecutive, number in zip(range(0, 2 * count, 2), numbers, strict=True):
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            if (byte := buf[pos]) > 127:
+                size, pos = _read_more(buf, pos, size)
+            else:
+                size += (byte << 7) - 128
+                pos += 1
+        start = pos
+        when = buf[pos + 1]  # behind the attributes, which mean nothing yet
+        pos += 2
+        if when > 127:
+            if (byte := buf[pos]) > 127:
+                when, pos = _read_delta(buf, pos, when, base_timestamp)
+            else:
+                when += (byte << 7) - 128
+                pos += 1
+        if when != last:
+            last = when
+            timestamp = base_timestamp + ((when >> 1) ^ -(when & 1))
+        offset = buf[pos]
+        pos += 1
+        if offset > 127:
+            if (byte := buf[pos]) > 127:
+                offset, pos = _read_delta(buf, pos, offset, base_offset)
+            else:
+                offset += (byte << 7) - 128
+                pos += 1
+        if offset != consecutive:
+            number = base_offset + ((offset >> 1) ^ -(offset & 1))
+        length = buf[pos]
+        pos += 1
+        if length > 127:
+            length, pos = _read_more(buf, pos, length)
+        if length & 1:
+            key = None if length == 1 else _bad_length(length)
+        else:
+            key = buf[pos : (pos := pos + (length >> 1))]
+        length = buf[pos]
+        pos += 1
+        if length > 127:
+            if (byte := buf[pos]) > 127:
+                length, pos = _read_more(buf, pos, length)
+            else:
+                length += (byte << 7) - 128
+                pos += 1
+        if length & 1:
+            value = None if length == 1 else _bad_length(length)
+        else:
+            value = buf[pos : (pos := pos + (length >> 1))]
+        headers: Headers = ()
+        if buf[pos]:
+            headers, pos = read_headers(buf, pos)
+        else:
+            pos += 1
+        if pos - start << 1 != size:
+            raise WireFormatError("a record's length is not that of its fields")
+        put((number, timestamp, key, value, headers))
+    if abs(base_offset) > _FAR or abs(base_timestamp) > _FAR:
+        _check_sums(number for row in rows for number in row[:2])
+    return rows, pos
+
+
+def read_columns(
+    buf: bytes, pos: int, count: int, base_offset: int, base_timestamp: int, passed: int = 0
+) -> tuple[Columns, int]:
+    """So many records as columns behind ``passed`` ones of the batch, and where they end."""
+    offsets: list[int] | range = range(base_offset + passed, base_offset + passed + count)
+    timestamps = [base_timestamp] * count
+    keys: list[bytes | None] = [None] * count
+    values: list[bytes | None] = [None] * count
+    headers: list[Headers] = [()] * count
+    last, timestamp = 0, base_timestamp  # records of one millisecond share the number
+    for number in range(count):
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            if (byte := buf[pos]) > 127:
+                size, pos = _read_more(buf, pos, size)
+            else:
+                size += (byte << 7) - 128
+                pos += 1
+        when = buf[(start := pos) + 1]  # behind the attributes, which mean nothing yet
+        pos += 2
+        if when > 127:
+            if (byte := buf[pos]) > 127:
+                when, pos = _read_delta(buf, pos, when, base_timestamp)
+            else:
+                when += (byte << 7) - 128
+                pos += 1
+        if when != last:
+            last = when
+            timestamp = base_timestamp + ((when >> 1) ^ -(when & 1))
+        timestamps[number] = timestamp
+        offset = buf[pos]
+        pos += 1
+        if offset > 127:
+            if (byte := buf[pos]) > 127:
+                offset, pos = _read_delta(buf, pos, offset, base_offset)
+            else:
+                offset += (byte << 7) - 128
+                pos += 1
+        if offset != number + passed << 1:
+            offsets = [*offsets] if type(offsets) is range else offsets
+            offsets[number] = base_offset + ((offset >> 1) ^ -(offset & 1))
+        length = buf[pos]
+        pos += 1
+        if length > 127:
+            length, pos = _read_more(buf, pos, length)
+        if length & 1:
+            _check_null(length)
+        else:
+            keys[number] = buf[pos : (pos := pos + (length >> 1))]
+        length = buf[pos]
+        pos += 1
+        if length > 127:
+            if (byte := buf[pos]) > 127:
+                length, pos = _read_more(buf, pos, length)
+            else:
+                length += (byte << 7) - 128
+                pos += 1
+        if length & 1:
+            _check_null(length)
+        else:
+            values[number] = buf[pos : (pos := pos + (length >> 1))]
+        if buf[pos]:
+            headers[number], pos = read_headers(buf, pos)
+        else:
+            pos += 1
+        if pos - start << 1 != size:
+            raise WireFormatError("a record's length is not that of its fields")
+    if abs(base_offset) > _FAR or abs(base_timestamp) > _FAR:
+        _check_sums(chain(offsets, timestamps))
+    return Columns(offsets, timestamps, keys, values, headers), pos
+
+
+def read_values(buf: bytes, pos: int, count: int) -> tuple[list[bytes | None], int]:
+    """The values of all records, and where these end."""
+    values: list[bytes | None] = [None] * count
+    for number in range(count):
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            if (byte := buf[pos]) > 127:
+                size, pos = _read_more(buf, pos, size)
+            else:
+                size += (byte << 7) - 128
+                pos += 1
+        start = pos
+        pos += 2  # behind the attributes, and the first byte of the timestamp
+        if buf[pos - 1] > 127:
+            if buf[pos] > 127:
+                _, pos = _read_more(buf, pos, 128)
+            else:
+                pos += 1
+        pos += 1  # behind the first byte of the offset
+        if buf[pos - 1] > 127:
+            if buf[pos] > 127:
+                _, pos = _read_more(buf, pos, 128)
+            else:
+                pos += 1
+        length = buf[pos]
+        pos += 1
+        if length != 1:
+            if length > 127:
+                length, pos = _read_more(buf, pos, length)
+            if length & 1:
+                _check_null(length)
+            else:
+                pos += length >> 1
+        length = buf[pos]
+        pos += 1
+        if length > 127:
+            if (byte := buf[pos]) > 127:
+                length, pos = _read_more(buf, pos, length)
+            else:
+                length += (byte << 7) - 128
+                pos += 1
+        if length & 1:
+            _check_null(length)
+        else:
+            values[number] = buf[pos : (pos := pos + (length >> 1))]
+        if buf[pos]:
+            _, pos = read_headers(buf, pos)
+        else:
+            pos += 1
+        if pos - start << 1 != size:
+            raise WireFormatError("a record's length is not that of its fields")
+    return values, pos
+
+
+def read_starts(buf: bytes, pos: int, count: int) -> tuple[list[int], int]:
+    """Where each record begins, with its size, and where the last one ends.
+
+    Nothing but the sizes is looked at.
+    """
+    starts: list[int] = []
+    put = starts.append
+    for _ in range(count):
+        put(pos)
+        size = buf[pos]
+        pos += 1
+        if size > 127:
+            if (byte := buf[pos]) > 127:
+                size, pos = _read_more(buf, pos, size)
+            else:
+                size += (byte << 7) - 128
+                pos += 1
+        if size & 1:
+            raise WireFormatError("a record's length is not that of its fields")
+        pos += size >> 1
+    if pos > len(buf):
+        raise IndexError
+    return starts, pos
+
+
+def _read_more(buf: bytes, pos: int, first: int) -> tuple[int, int]:
+    """Read the rest of a varint of two bytes or more; not yet zigzag-decoded."""
+    value = first & 127
+    shift = 7
+    while first > 127:
+        if shift > 63:
+            raise WireFormatError("a varint is longer than ten bytes")
+        first = buf[pos]
+        pos += 1
+        value |= (first & 127) << shift
+        shift += 7
+    if value >= 2**64:
+        raise WireFormatError("a varint has more than 64 bits")
+    return value, pos
+
+
+def _read_delta(buf: bytes, pos: int, first: int, base: int) -> tuple[int, int]:
+    """Read the rest of a varint that is added to ``base``."""
+    delta, pos = _read_more(buf, pos, first)
+    _check_sums([base + ((delta >> 1) ^ -(delta & 1))])
+    return delta, pos
+
+
+def _check_sums(numbers: Iterable[int]) -> None:
+    if not all(-(2**63) <= number < 2**63 for number in numbers):
+        raise WireFormatError("a record's offset or timestamp is beyond 64 bits")
+
+
+def _check_null(length: int) -> None:
+    if length != 1:
+        _bad_length(length)
+
+
+def _bad_length(length: int) -> NoReturn:
+    raise WireFormatError(f"a record has a field of negative length {-(length >> 1) - 1}")
+
+
+def read_headers(buf: bytes, pos: int) -> tuple[Headers, int]:
+    """The headers of a record, from their count on, and where they end."""
+    count, pos = _read_length(buf, pos)
+    if not 0 <= count <= len(buf) - pos:
+        raise WireFormatError(f"{count} record headers cannot fit")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        length, pos = _read_length(buf, pos)
+        if length < 0:
+            raise WireFormatError("a record header's key is null")
+        if length > len(buf) - pos:
+            raise IndexError
+        key = buf[pos : (pos := pos + length)].decode()
+        length, pos = _read_length(buf, pos)
+        if length < -1:
+            raise WireFormatError(f"a record header has a value of negative length {length}")
+        if length > len(buf) - pos:
+            raise IndexError
+        value = None if length < 0 else buf[pos : (pos := pos + length)]
+        headers.append((key, value))
+    return headers, pos
+
+
+def _read_length(buf: bytes, pos: int) -> tuple[int, int]:
+    value = buf[pos]
+    pos += 1
+    if value > 127:
+        value, pos = _read_more(buf, pos, value)
+    return (value >> 1) ^ -(value & 1), pos

@@ -1,0 +1,383 @@
+"""Records into a batch's body: typed Python, which mypyc compiles.
+
+Does what :mod:`pure_writer` does, and fails as that does; interpreted it is the slower of the two.
+Compiled it needs the package librt, whose BytesWriter takes single bytes without a call of Python:
+joining pieces, as the other one does, takes twice the time.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Final, cast
+
+from librt.strings import BytesWriter, write_i64_le
+
+from trionet.errors import LocalProtocolError
+from trionet.protocol.records._batch import HEADER_SIZE, Bytes
+from trionet.protocol.records._types import Headers, as_bytes
+
+if TYPE_CHECKING:
+    from mypy_extensions import i64
+
+#: The length of a batch is an int32.
+BATCH_BYTES_MAX: Final = 2**31 - 1
+
+#: Beyond any size.
+NO_LIMIT: Final = 2**62
+
+#: What a record has before its key, at most: attributes, and varints of 64, 32 and 32 bits.
+_HEAD_BYTES_MAX: Final = 1 + 10 + 5 + 5
+
+#: How much is written into one piece of memory. A larger one is new to the process each time, and
+#: touching its pages costs more than filling them.
+CHUNK_BYTES: Final = 64 * 1024
+
+#: A key or value from this size on is a piece of its own, and not copied.
+_WHOLE_BYTES: Final = 16 * 1024
+
+#: All bits but those that shifting a varint to the right repeats.
+_SHIFTED: Final = 0x01FF_FFFF_FFFF_FFFF
+
+# Constants above 62 bits are made into machine numbers at each use: not for what is done often.
+_NEAR: Final = 2**61
+_INT64_MIN: Final = -(2**63)
+_INT64_MAX: Final = 2**63 - 1
+_NONE: Final[object] = ()
+
+
+class BatchBuilder:
+    """Records on their way into one batch; see :class:`pure_writer.BatchBuilder`."""
+
+    def __init__(
+        self, size_max: i64 = BATCH_BYTES_MAX, *, base_timestamp: int | None = None
+    ) -> None:
+        self.count: i64 = 0
+        self.size: i64 = HEADER_SIZE
+        self.last_offset_delta: i64 = -1
+        self.max_timestamp: i64 = -(2**63)
+        self.base_timestamp: i64 = 0
+        self._has_base = base_timestamp is not None
+        if base_timestamp is not None:
+            _check_timestamp(base_timestamp)
+            self.base_timestamp = base_timestamp
+        self._size_max: i64 = size_max
+        self._chunks: list[bytes] = []
+        self._out = BytesWriter()
+
+    def append(
+        self,
+        timestamp: int,
+        key: object,
+        value: object,
+        headers: object = (),
+        size_max: i64 = NO_LIMIT,
+    ) -> bool:
+        """Add a record with the next offset, if there is room for it."""
+        if not -_NEAR < timestamp < _NEAR:
+            _check_timestamp(timestamp)
+        now: i64 = timestamp
+        delta: i64 = 0
+        if self._has_base:
+            base = self.base_timestamp
+            if not (-_NEAR < now < _NEAR and -_NEAR < base < _NEAR):
+                _check_delta(now, base)
+            delta = now - base
+        size: i64 = 0
+        key_bytes = b""
+        key_length: i64 = -1
+        if key is not None:
+            key_bytes = key if isinstance(key, bytes) else as_bytes(key)
+            key_length = len(key_bytes)
+            size = key_length
+            if key_length >= 64:
+                size += _size(key_length) - 1
+        value_bytes = b""
+        value_length: i64 = -1
+        if value is not None:
+            value_bytes = value if isinstance(value, bytes) else as_bytes(value)
+            value_length = len(value_bytes)
+            size += value_length
+            if value_length >= 64:
+                size += _size(value_length) - 1
+        size += 3  # the first bytes of both lengths, and the number of headers
+        tail: bytes | None = None
+        # The truth of a list is known at once, that of an object is a question to Python.
+        is_usual = headers is _NONE or (isinstance(headers, list) and not headers)
+        if not is_usual and headers:
+            tail = _encoded(cast(Headers, headers))
+            size += len(tail) - 1
+        if size_max - self.size < size + _HEAD_BYTES_MAX and self._lacks_room(
+            delta, size, size_max
+        ):
+            return False
+        # Nothing fails from here on.
+        if not self._has_base:
+            self.base_timestamp = now
+            self._has_base = True
+        if now > self.max_timestamp:  # noqa: PLR1730  # max() makes number objects of both
+            self.max_timestamp = now
+        self.count += 1
+        self.last_offset_delta += 1
+        out = self._out
+        self.size += _put_head(out, delta, self.last_offset_delta, size)
+        if key is None:
+            out.append(1)
+        else:
+            _put(out, key_length)
+            self._write(out, key_bytes)
+        self._write_value(out, value_length, value_bytes)
+        if tail is None:
+            out.append(0)
+        else:
+            self._write(out, tail)
+        if len(out) >= CHUNK_BYTES:
+            self._chunks.append(out.getvalue())
+            out.truncate(0)
+        return True
+
+    def _write_value(self, out: BytesWriter, length: i64, value: bytes) -> None:
+        if 64 <= length < 8192:
+            byte: int = length << 1 & 127 | 128
+            out.append(byte)
+            byte = length >> 6
+            out.append(byte)
+        else:
+            _put(out, length)
+        if length >= _WHOLE_BYTES:
+            self._write(out, value)
+        elif length > 0:
+            out.write(value)
+
+    def _lacks_room(self, delta: i64, rest: i64, size_max: i64) -> bool:
+        """Whether a record makes the batch too large; ``rest`` is its size from the key on."""
+        size = 1 + _size(delta) + _size(self.last_offset_delta + 1) + rest
+        return self.count > 0 and self.size + size + _size(size) > size_max
+
+    def begin_value(self, now: i64, length: i64) -> BytesWriter:
+        """Add a record of nothing but a value, which the caller writes: exactly ``length`` bytes.
+
+        Before anything else is asked of the builder, :meth:`end_value` has to be called.
+
+        Args:
+            now: the record's timestamp in milliseconds, of the time that we live in.
+            length: of the value in bytes.
+        """
+        if not self._has_base:
+            self.base_timestamp = now
+            self._has_base = True
+        if now > self.max_timestamp:  # noqa: PLR1730  # as in append
+            self.max_timestamp = now
+        self.count += 1
+        self.last_offset_delta += 1
+        out = self._out
+        size = 2 + _size(length) + length  # with the first byte of the key's length, and no headers
+        self.size += _put_head(out, now - self.base_timestamp, self.last_offset_delta, size)
+        out.append(1)
+        _put(out, length)
+        return out
+
+    def end_value(self) -> None:
+        """The value has been written."""
+        out = self._out
+        out.append(0)
+        if len(out) >= CHUNK_BYTES:
+            self._chunks.append(out.getvalue())
+            out.truncate(0)
+
+    def append_columns(
+        self,
+        start: i64,
+        stop: i64,
+        timestamps: int | list[int],
+        keys: list[Bytes | None] | None,
+        values: list[Bytes | None],
+        headers: list[Headers] | None,
+        size_max: i64,
+    ) -> i64:
+        """Add the records of some columns, as long as there is room for them."""
+        number = start
+        header: object = _NONE
+        key: object = None
+        timestamp = timestamps if isinstance(timestamps, int) else 0
+        while number < stop:
+            if not isinstance(timestamps, int):
+                timestamp = timestamps[number]
+            if keys is not None:
+                key = keys[number]
+            if headers is not None:
+                header = headers[number]
+            if not self.append(timestamp, key, values[number], header, size_max):
+                break
+            number += 1
+        return number
+
+    def append_at(
+        self, offset_delta: i64, timestamp: int, key: object, value: object, headers: Headers = ()
+    ) -> None:
+        """Add a record with a gap before it, as compaction leaves them."""
+        last = self.last_offset_delta
+        if offset_delta <= last:
+            raise ValueError(f"offset {offset_delta} does not come after {last}")
+        self.last_offset_delta = offset_delta - 1
+        try:
+            self.append(timestamp, key, value, headers)
+        finally:
+            if self.last_offset_delta != offset_delta:
+                self.last_offset_delta = last
+
+    def has_room_for(
+        self, timestamp: int, key: object, value: object, headers: Headers = ()
+    ) -> bool:
+        """Whether the batch stays within its size with this record; an empty one takes any."""
+        if self.count == 0:
+            return True
+        _check_timestamp(timestamp)
+        now: i64 = timestamp
+        size = 1 + _size(now - self.base_timestamp)
+        size += _size(self.last_offset_delta + 1)
+        length: i64 = -1 if key is None else len(key if isinstance(key, bytes) else as_bytes(key))
+        size += _size(length) + max(length, 0)
+        length = (
+            -1 if value is None else len(value if isinstance(value, bytes) else as_bytes(value))
+        )
+        size += _size(length) + max(length, 0)
+        size += len(_encoded(headers)) if headers else 1
+        return self.size + _size(size) + size <= self._size_max
+
+    def chunks(self) -> list[bytes]:
+        """What follows the header of the batch, in pieces."""
+        return [*self._chunks, self._out.getvalue()] if len(self._out) else [*self._chunks]
+
+    def _write(self, out: BytesWriter, data: bytes) -> None:
+        if len(data) < _WHOLE_BYTES:
+            out.write(data)
+        else:
+            self._chunks += out.getvalue(), data
+            out.truncate(0)
+
+
+def build_rows(rows: Iterable[tuple[int, object, object, object]]) -> BatchBuilder:
+    """A builder with these records."""
+    builder = BatchBuilder()
+    for timestamp, key, value, headers in rows:
+        builder.append(timestamp, key, value, headers)
+    return builder
+
+
+def build_columns(
+    timestamps: int | Sequence[int],
+    keys: Sequence[bytes | None] | None,
+    values: Sequence[bytes | None],
+    headers: Sequence[Headers] | None,
+) -> BatchBuilder:
+    """A builder with these records; one timestamp stands for all, and None for nothing in any."""
+    builder = BatchBuilder()
+    count: i64 = len(values)
+    every_timestamp = [timestamps] * count if isinstance(timestamps, int) else list(timestamps)
+    every_key = [None] * count if keys is None else list(keys)
+    every_value = list(values)
+    every_header: list[Headers] = [()] * count if headers is None else list(headers)
+    number: i64 = 0
+    while number < count:
+        builder.append(
+            every_timestamp[number], every_key[number], every_value[number], every_header[number]
+        )
+        number += 1
+    return builder
+
+
+def _check_timestamp(timestamp: int) -> None:
+    if not -(2**63) <= timestamp < 2**63:
+        raise LocalProtocolError(f"a timestamp of {timestamp} does not fit into 64 bits")
+
+
+def _check_delta(now: i64, base: i64) -> None:
+    if now > _INT64_MAX + base if base < 0 else now < _INT64_MIN + base:
+        raise LocalProtocolError(f"{int(now) - int(base)} does not fit into a varlong")
+
+
+def _size(number: i64) -> i64:
+    """How many bytes a number's zigzag varint has."""
+    if -64 <= number < 64:
+        return 1
+    if -8192 <= number < 8192:
+        return 2
+    rest = ((number << 1) ^ (number >> 63)) >> 14 & 0x3_FFFF_FFFF_FFFF
+    size: i64 = 3
+    while rest > 127:
+        size += 1
+        rest >>= 7
+    return size
+
+
+def _put_head(out: BytesWriter, delta: i64, offset_delta: i64, rest: i64) -> i64:
+    """Write what is before a record's key, of which and of what follows ``rest`` is the size.
+
+    Returns the size of the whole record. The numbers have one or two bytes, as a rule: those are
+    put together, the last one first, and written as one.
+    """
+    # A varint of two bytes lies in memory as (n & 127 | 128), n >> 7.
+    word = offset_delta << 1
+    width: i64 = 3
+    if word > 127:
+        word = word & 127 | 128 | word >> 7 << 8
+        width = 4
+    number = (delta << 1) ^ (delta >> 63)
+    if number < 128:
+        word = word << 8 | number
+    else:
+        word = word << 16 | number >> 7 << 8 | number & 127 | 128
+        width += 1
+    size = width + rest
+    if offset_delta >= 8192 or not -8192 <= delta < 8192 or size >= 8192:
+        size = 1 + _size(delta) + _size(offset_delta) + rest
+        _put(out, size)
+        out.append(0)
+        _put(out, delta)
+        _put(out, offset_delta)
+        return size + _size(size)
+    word <<= 8  # the attributes
+    number = size << 1
+    if number < 128:
+        word = word << 8 | number
+        width += 1
+        size += 1
+    else:
+        word = word << 16 | number >> 7 << 8 | number & 127 | 128
+        width += 2
+        size += 2
+    width += len(out)
+    write_i64_le(out, word)
+    out.truncate(width)
+    return size
+
+
+def _put(out: BytesWriter, number: i64) -> None:
+    """Write a number's zigzag varint."""
+    rest: i64 = (number << 1) ^ (number >> 63)
+    byte: int  # only of these does the compiler know that they may become a byte
+    while rest > 127 or rest < 0:
+        byte = rest & 127 | 128
+        out.append(byte)
+        rest = rest >> 7 & _SHIFTED
+    byte = rest
+    out.append(byte)
+
+
+def _encoded(headers: Headers) -> bytes:
+    out = BytesWriter()
+    _put(out, len(headers))
+    for name, value in headers:
+        key = name.encode()
+        _put(out, len(key))
+        out.write(key)
+        if value is None:
+            out.append(1)
+        else:
+            content: object = value
+            value_bytes = content if isinstance(content, bytes) else as_bytes(content)
+            _put(out, len(value_bytes))
+            out.write(value_bytes)
+    return out.getvalue()

@@ -1,0 +1,1 @@
+"""Records as columns: NumPy arrays and Apache Arrow (extra ``spark``)."""

@@ -1,0 +1,189 @@
+"""The pool of tasks that take requests from the request channel and handle them.
+
+(Kafka: KafkaRequestHandlerPool, num.io.threads.) A handler never blocks on a broker event. A
+request that has to wait is kept elsewhere, and gets its response later through
+:meth:`~trionet.server._request_channel.Request.respond`.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import trio
+
+from ..metrics._request_times import now_ns
+from ..net.wire._close_reason import CloseReason
+from ._request_channel import CloseConnection, Request, RequestChannel, Response
+
+Handler = Callable[[Request], Awaitable[Response | None]]
+"""Handles one request. Returns its response, or None if ``request.respond`` provides it."""
+
+NeverWaits = Callable[[Request], bool]
+"""Whether the handler is certain to return from this request without a checkpoint."""
+
+# After a wake-up a handler takes up to this many requests, or those of two milliseconds, before it
+# lets other tasks run: a scheduler pass costs 5 µs, taking a waiting request a tenth of that.
+REQUESTS_PER_WAKEUP_MAX: Final = 64
+# A handler that has emptied its batch checks it this many times, one scheduler pass apart, before
+# it waits for the next. Being woken and waiting again costs four passes, and a busy connection
+# delivers its next request after two or three; with eight connections this saves a tenth of all
+# work. Checks beyond the fourth would run alone, after the processors have parked.
+EMPTY_LOOKS_BEFORE_WAIT: Final = 4
+
+
+async def handle_requests(
+    request_channel: RequestChannel,
+    handler: Handler,
+    is_wanted: Callable[[], bool],
+    log: logging.LoggerAdapter[logging.Logger],
+) -> None:
+    """Run one handler task until it is cancelled or, between requests, no longer wanted."""
+    incoming = request_channel.incoming
+    while True:
+        request_channel.idle_handlers += 1
+        try:
+            await incoming.receive()
+        finally:
+            request_channel.idle_handlers -= 1
+        request_channel.received()
+        empty_looks = 0
+        while empty_looks < EMPTY_LOOKS_BEFORE_WAIT:
+            if not is_wanted():
+                return  # a batch with requests left goes to another handler in the next turn
+            if request_channel.requests:
+                empty_looks = 0
+                await handle_waiting(request_channel, handler, log)
+            else:
+                empty_looks += 1
+            # The batch is not sent while this handler is about to check it again, so no other
+            # handler is woken for requests that this one will take.
+            request_channel.looking_handlers += 1
+            try:
+                await trio.lowlevel.checkpoint()
+            finally:
+                request_channel.looking_handlers -= 1
+
+
+def has_lone(
+    request_channel: RequestChannel,
+    never_waits: NeverWaits,
+    log: logging.LoggerAdapter[logging.Logger],
+) -> bool:
+    """Whether a single request waits that a processor may handle in its own turn."""
+    try:
+        return request_channel.has_lone(never_waits)
+    except Exception:  # boundary: one request, which then goes to a handler as usual
+        log.exception("could not determine whether a request has to wait")
+        return False
+
+
+async def handle_waiting(  # noqa: ASYNC910 -- callers have a checkpoint before and after it
+    request_channel: RequestChannel, handler: Handler, log: logging.LoggerAdapter[logging.Logger]
+) -> None:
+    """Handle waiting requests, up to the limit per wake-up, and send their responses."""
+    at_ns = now_ns()
+    until_ns = at_ns + request_channel.ns_per_wakeup_max
+    for _ in range(REQUESTS_PER_WAKEUP_MAX):
+        if at_ns >= until_ns:
+            break
+        request = request_channel.take()
+        if request is None:
+            break
+        request.taken_ns = at_ns
+        try:
+            response = await handler(request)
+            at_ns = request.handled_ns = now_ns()
+            if response is not None:
+                request.set_response(response, at_ns)
+                request.responses.collect(request)
+        except Exception as error:  # boundary: one request
+            at_ns = request.handled_ns = now_ns()
+            _close_after(request, error, log)
+    request_channel.send_responses()
+
+
+def _close_after(
+    request: Request, error: Exception, log: logging.LoggerAdapter[logging.Logger]
+) -> None:
+    has_response = request.response is not None
+    log.error(
+        "unexpected error while handling a request of %s; %s",
+        request.channel.id,
+        "it already has a response" if has_response else "closing the connection",
+        exc_info=error,
+    )
+    if not has_response:
+        request.respond(CloseConnection(CloseReason.HANDLER_FAILED, repr(error)))
+
+
+class HandlerPool:
+    """The handler tasks of a server; their number can change while the server runs.
+
+    Args:
+        request_channel: the queue from which the tasks take requests.
+        handler: handles each request.
+        name: prefix of the task names: ``<name>-0`` and so on.
+        nursery: the nursery in which the tasks run.
+        log: logs errors that the handler raises.
+    """
+
+    def __init__(
+        self,
+        request_channel: RequestChannel,
+        handler: Handler,
+        name: str,
+        nursery: trio.Nursery,
+        log: logging.LoggerAdapter[logging.Logger],
+    ) -> None:
+        self._request_channel = request_channel
+        self._handler = handler
+        self._name = name
+        self._nursery = nursery
+        self._log = log
+        self._running: set[int] = set()
+        self._wanted = 0
+        self._available_ns = 0
+        self._counted_at_ns = now_ns()
+
+    def __len__(self) -> int:
+        return self._wanted
+
+    def available_seconds(self) -> float:
+        """The total run time of all tasks: two tasks add two seconds per second."""
+        self._count_time()
+        return self._available_ns / 1e9
+
+    def _count_time(self) -> None:
+        now = now_ns()
+        self._available_ns += (now - self._counted_at_ns) * len(self._running)
+        self._counted_at_ns = now
+
+    def resize(self, count: int) -> None:
+        """Change the number of tasks to ``count``.
+
+        Surplus tasks end as soon as they are idle, in no particular order.
+        """
+        self._count_time()
+        self._wanted = count
+        for index in range(count):
+            if len(self._running) >= count:
+                break
+            if index not in self._running:
+                self._running.add(index)
+                self._nursery.start_soon(self._run, index, name=f"{self._name}-{index}")
+        if len(self._running) > count:
+            self._request_channel.wake_all_handlers()
+
+    def _is_wanted(self) -> bool:
+        return len(self._running) <= self._wanted
+
+    async def _run(self, index: int) -> None:
+        try:
+            await handle_requests(self._request_channel, self._handler, self._is_wanted, self._log)
+        finally:
+            self._count_time()
+            self._running.remove(index)

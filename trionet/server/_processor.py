@@ -1,0 +1,400 @@
+"""The network loop of one processor: reads requests and sends responses for its connections.
+
+(Kafka: SocketServer.Processor.) Each turn has six steps: configure new connections, process new
+responses, poll, process completed receives, completed sends and disconnections. The order matters:
+
+* Responses are sent before the poll, so that a channel whose request is done is unmuted in time
+  for its next request.
+* Receives come before sends: new requests reach the handlers before time is spent on finished
+  ones.
+* Disconnections come last: in the poll in which a channel ended, it may still have delivered a
+  request or completed a Send. Both are accounted for before the channel is forgotten.
+
+A channel has at most one request in progress: a receive is handed over and the channel muted, until
+its Send is complete, or at once for a no-op. An error in one channel's step closes only that
+channel; only cancellation ends the loop.
+"""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+import errno
+import logging
+import math
+from collections import deque
+from typing import Final
+
+import trio
+
+from ..errors import LocalProtocolError
+from ..metrics._request_times import TimedRequest, now_ns
+from ..net._channel import Channel
+from ..net._mute_state import MuteEvent
+from ..net._poll_result import PollResult
+from ..net._selector import Selector
+from ..net.wire._close_reason import BY_PEER, CloseReason
+from ..net.wire._endpoint import ConnectionId, Endpoint
+from ..net.wire._framing import Frame
+from ..net.wire._readiness import EVENTS_MAX
+from ..net.wire._transmission import Send
+from ._accepted import Accepted, NewConnections, drop
+from ._channel_builder import ChannelBuilder
+from ._closed_connections import ClosedConnection
+from ._connection import Connection
+from ._handler_pool import NeverWaits, handle_waiting, has_lone
+from ._processor_counts import ProcessorCounts
+from ._request_channel import CloseConnection, NoOp, Request, Response, ResponseQueue
+from ._shared import Shared
+
+_INDEX_MAX = 2**31 - 1
+# A lookup in an enum's class costs as much as three in a module.
+_REQUEST_RECEIVED: Final = MuteEvent.REQUEST_RECEIVED
+_RESPONSE_SENT: Final = MuteEvent.RESPONSE_SENT
+# Errors of getpeername() when the peer has already disconnected (macOS: EINVAL).
+_GONE = (errno.ENOTCONN, errno.EINVAL)
+
+
+class Processor:
+    """Serves the connections of one listener that are assigned to it, by driving a selector.
+
+    Args:
+        id: the processor's number, part of its connection ids.
+        endpoint: the listener whose connections it serves.
+        builder: creates the channels of that listener.
+        shared: the state shared by all processors of the server.
+        selector: used by this processor only; the caller runs its alarm alongside the loop.
+
+    Attributes:
+        counts: statistics of this processor.
+        new_connections: accepted connections, queued by the acceptors.
+        responses: responses, queued by the handlers.
+    """
+
+    def __init__(
+        self,
+        id: int,
+        endpoint: Endpoint,
+        builder: ChannelBuilder,
+        shared: Shared,
+        selector: Selector,
+    ) -> None:
+        self.id = id
+        self.endpoint = endpoint
+        self.selector = selector
+        self._builder = builder
+        self._shared = shared
+        self._request_channel = shared.request_channel
+        self._times = shared.times
+        self._log = shared.log
+        self._recording = shared.recording
+        self.new_connections = NewConnections(selector.wakeup)
+        self.responses = ResponseQueue(
+            shared.request_channel,
+            id,
+            endpoint,
+            selector,
+            shared.recording,
+            self.send_new_responses,
+        )
+        self.counts = ProcessorCounts(id, endpoint, selector, self.responses)
+        self._largest_send = selector.counters.largest_send
+        self._next_index = 0
+        self._held: deque[Request] = deque()
+        self._finished: list[TimedRequest] = []
+        self._polled_ns = 0
+        self._all_answered: trio.Event | None = None
+        self._scope = trio.CancelScope()
+
+    async def run(self) -> None:
+        """Serve until :meth:`end` or cancellation, then close every channel."""
+        shared = self._shared
+        try:
+            with self._scope:
+                while True:
+                    try:
+                        self.configure_new_connections()
+                        self.process_new_responses()
+                        if shared.never_waits is not None:
+                            await self.serve_lone_request(shared.never_waits)
+                        result = await self.poll()
+                        self.process_completed_receives(result.completed_receives)
+                        self.process_completed_sends(result.completed_sends)
+                        self.process_disconnected(result.disconnected)
+                        if self._finished:
+                            self._recording.count(self._finished)
+                        if shared.quotas.is_exceeded(self.endpoint.listener_name):
+                            self.close_excess_connection()
+                    except Exception as error:  # boundary: nothing but cancellation ends the loop
+                        shared.faults.note(f"a turn of processor {self.id}", error)
+                        await trio.lowlevel.checkpoint()
+        finally:
+            self.process_disconnected(self.selector.close_all(CloseReason.SERVER_SHUTDOWN))
+            for request in self._held:
+                request.return_lease()  # it will never reach a handler
+            self.responses.close()
+            self.new_connections.close()
+            self._recording.count(self._finished)
+
+    def end(self) -> None:
+        """Make :meth:`run` close all channels and return."""
+        self._scope.cancel(reason="the number of processors was reduced")
+
+    async def drain(self) -> None:
+        """Stop reading, and wait until every pending response has been sent."""
+        self._all_answered = trio.Event()
+        if not self.counts.in_flight:
+            self._all_answered.set()
+        self.selector.pause_reading()
+        await self._all_answered.wait()
+
+    # The steps of a turn.
+
+    def configure_new_connections(self) -> None:
+        """Register the connections that the acceptors have queued."""
+        while self.new_connections.waiting:
+            self._register(self.new_connections.take())
+
+    def process_new_responses(self) -> None:
+        """Send the responses queued since the last turn, then queue requests that were held."""
+        self.send_new_responses()
+        # Only in the processor's own turn: if a handler that frees space did this during a poll,
+        # reading would resume for more requests than the poll was limited to.
+        if self._held:
+            self._hand_over_held()
+
+    def send_new_responses(self) -> None:
+        """Send the queued responses; handlers may call this between turns, too."""
+        answered = self.responses.take()
+        if not answered:
+            return
+        self.selector.look_at_clock()
+        began_ns = at_ns = now_ns()
+        for request in answered:
+            request.picked_up_ns = at_ns
+            try:
+                self._respond(request)
+            except Exception as error:  # boundary: one channel's step (KAFKA-5790)
+                self._fail(request.channel, error)
+            at_ns = now_ns()
+            if request.channel.send is None:
+                request.sent_ns = at_ns
+                self._finished.append(request)
+        self.selector.counters.io_ns += at_ns - began_ns
+        # Not left to the end of a turn: the processor may already be waiting for its next event.
+        self._recording.count(self._finished)
+
+    async def serve_lone_request(  # noqa: ASYNC910 - the poll is next
+        self, never_waits: NeverWaits
+    ) -> None:
+        """Handle a lone request in this task, if handling it is certain not to wait.
+
+        Passing it to a handler would cost a scheduler pass, a fifth of the work of a small Produce.
+        If several requests arrived, or every handler is busy, it goes to a handler as usual.
+        """
+        channel = self._request_channel
+        if not self._held and has_lone(channel, never_waits, self._log):
+            await handle_waiting(channel, self._shared.handler, self._log)
+
+    async def poll(self) -> PollResult:
+        """Wake a handler for queued requests, then poll the selector."""
+        channel = self._request_channel
+        channel.call_handler()
+        # Requests read beyond the queue's limit are held in memory, at most one per channel.
+        room = EVENTS_MAX if self._held else channel.room
+        try:
+            return await self.selector.poll(min(EVENTS_MAX, room), math.inf, self._has_work)
+        except Exception as error:  # boundary: a failing poll never ends the loop (KAFKA-5607)
+            self._shared.faults.note(f"a poll of processor {self.id}", error)
+            await trio.lowlevel.checkpoint()
+            return self.selector.take_result()
+
+    def process_completed_receives(self, receives: list[tuple[Channel, Frame]]) -> None:
+        """Queue each receive for the handlers; mute its channel until the response is sent."""
+        if receives:
+            self._polled_ns = now_ns()
+        for channel, frame in receives:
+            try:
+                self._hand_over(channel, frame)
+            except Exception as error:  # boundary: one channel's step
+                self._fail(channel, error)
+        receives.clear()  # otherwise a waiting loop would keep the last turn's frames in memory
+
+    def process_completed_sends(self, channels: list[Channel]) -> None:
+        """Finish the requests whose responses have been sent, and unmute their channels."""
+        for channel in channels:
+            try:
+                request: Request | None = channel.attachment.request
+                if request is not None:
+                    request.sent_ns = now_ns()
+                    self._finished.append(request)
+                self._finish(channel)
+                self.counts.responses_sent += 1
+            except Exception as error:  # boundary: one channel's step
+                self._fail(channel, error)
+
+    def process_disconnected(self, channels: list[Channel]) -> None:
+        """Account for closed channels and release what they held."""
+        for channel in channels:
+            try:
+                self._forget(channel)
+            except Exception as error:  # boundary: one channel
+                self._shared.faults.note("forgetting a connection", error)
+        channels.clear()  # otherwise a waiting loop would keep the last ones in memory
+
+    def close_excess_connection(self) -> None:
+        """Close the least recently used connection, to admit one of another listener."""
+        channel = self.selector.idle.least_recently_used()
+        if channel is not None:
+            self.selector.disconnect(channel, CloseReason.EXCESS_CONNECTION)
+            # At once, otherwise each of the other processors would close one, too.
+            channel.attachment.guard.release()
+            self.selector.wakeup()  # there may be more to close
+
+    # Parts of the steps.
+
+    def _has_work(self) -> bool:
+        """Whether a response is queued, or an idle handler could take a queued request.
+
+        A handler that is held up by the first request of a batch leaves the others. They are sent
+        to another handler in the next turn.
+        """
+        return len(self.responses) > 0 or self._request_channel.has_taker
+
+    def _register(self, accepted: Accepted) -> None:
+        sock, remote, guard = accepted
+        self.counts.connections_created += 1
+        try:
+            id = ConnectionId.of(sock, remote, self.id, self._next_index)
+            self._next_index = 0 if self._next_index == _INDEX_MAX else self._next_index + 1
+            channel = self._builder.build(str(id), sock, id.remote_host)
+            try:
+                sock.getpeername()
+            except OSError:  # the peer has disconnected
+                if not channel.transport.has_unread():
+                    raise  # and left nothing to be handled
+            self.selector.register(channel)
+        except Exception as error:  # boundary: one channel's step
+            # Peers that disconnect early are routine: a storm of them must not fill the disk.
+            has_gone = isinstance(error, OSError) and error.errno in _GONE
+            level = logging.DEBUG if has_gone else logging.WARNING
+            self._log.log(level, "could not set up an accepted connection: %s", error)
+            self.counts.closed[CloseReason.REGISTER_FAILED] += 1
+            self._shared.closed_connections.count(CloseReason.REGISTER_FAILED)
+            drop(accepted)
+            return
+        channel.attachment = Connection(id.remote_host, id.remote_port, guard, channel.last_used_at)
+        if self._log.isEnabledFor(logging.DEBUG):
+            self._log.debug("processor %d created connection %s", self.id, channel.id)
+
+    def _hand_over(self, channel: Channel, frame: Frame) -> None:
+        request = Request(self.responses, channel, frame, self._times, self._polled_ns)
+        connection: Connection = channel.attachment
+        connection.request = request
+        connection.requests += 1
+        counts = self.counts
+        counts.requests_received += 1
+        counts.in_flight += 1
+        self.selector.mute(channel)
+        channel.muting.handle(_REQUEST_RECEIVED)
+        is_queued = not self._held and self._request_channel.offer(request)
+        # After everything that may fail: until then the lease is released with its channel.
+        if channel.lease is not None:
+            request.lease = channel.take_lease()
+        if is_queued:
+            return
+        # The request channel is full: hold this request and stop reading, but keep sending.
+        if not self._held:
+            counts.request_queue_full += 1
+            self.selector.pause_reading()
+            self._request_channel.wake_when_free(self.selector.wakeup)
+        self._held.append(request)
+
+    def _hand_over_held(self) -> None:
+        while self._held:
+            if not self._request_channel.offer(self._held[0]):
+                self._request_channel.wake_when_free(self.selector.wakeup)
+                return
+            self._held.popleft()
+        if self._all_answered is None:
+            self.selector.resume_reading()
+
+    def _respond(self, request: Request) -> None:
+        channel = request.channel
+        response: Response | None = request.response
+        if not channel.is_open:
+            request.return_lease()
+            if isinstance(response, NoOp):
+                pass
+            elif channel.close_reason in BY_PEER:
+                self._log.debug("%s disconnected before its response was sent", channel.id)
+            else:
+                self._log.warning("dropping a response: %s is closed", channel.id)
+        elif isinstance(response, bytes) or isinstance(response, Send):  # noqa: SIM101 # no tuple
+            size = len(response) if isinstance(response, bytes) else response.size
+            self._largest_send.current = max(self._largest_send.current, size)
+            if self.selector.send(channel, response):
+                # Unmuted before the poll, not after it: the peer's next request is often there
+                # already, and a muted channel with data costs two calls to the poller.
+                self._finish(channel)
+                self.counts.responses_sent += 1
+        elif isinstance(response, NoOp):
+            self._finish(channel)
+        elif isinstance(response, CloseConnection):
+            self.selector.disconnect(channel, response.reason, response.detail)
+        else:
+            raise TypeError(f"{response!r} is not a response")
+
+    def _finish(self, channel: Channel) -> None:
+        """Complete the channel's request; unless throttled, the channel is read again."""
+        connection: Connection = channel.attachment
+        request: Request | None = connection.request
+        if request is None:
+            raise LocalProtocolError(f"{channel.id} completed a Send without a request")
+        if request.lease is not None:
+            request.release()
+        request.is_answered = True
+        if channel.network_thread_ns:
+            request.network_thread_ns, channel.network_thread_ns = channel.network_thread_ns, 0
+        self._end_request(connection)
+        channel.muting.handle(_RESPONSE_SENT)
+        self.selector.unmute(channel)
+
+    def _end_request(self, connection: Connection) -> None:
+        connection.request = None
+        self.counts.in_flight -= 1
+        if self._all_answered is not None and not self.counts.in_flight:
+            self._all_answered.set()
+
+    def _fail(self, channel: Channel, error: Exception) -> None:
+        self._shared.log_channel_error(channel, error)
+        self.selector.disconnect(channel, CloseReason.ERROR, repr(error))
+
+    def _forget(self, channel: Channel) -> None:
+        reason = channel.close_reason
+        assert reason is not None
+        self.counts.closed[reason] += 1
+        connection: Connection | None = channel.attachment
+        if connection is not None:
+            request: Request | None = connection.request
+            if request is not None:
+                if request.picked_up_ns and not request.sent_ns:
+                    request.sent_ns = now_ns()  # its response was being sent (KAFKA-3489)
+                    self._finished.append(request)
+                if request.handled_ns:
+                    request.return_lease()  # before that, a handler may still use the payload
+                self._end_request(connection)
+            if connection.guard is not None:
+                connection.guard.release()
+            closed = ClosedConnection.of(
+                channel, connection, self.endpoint, self.id, trio.current_time()
+            )
+            self._shared.closed_connections.add(closed)
+            self._recording.closed(closed, connection)
+        if self._log.isEnabledFor(logging.DEBUG):
+            self._log.debug(
+                "connection %s disconnected: %s%s",
+                channel.id,
+                reason.value,
+                f" ({channel.close_detail})" if channel.close_detail else "",
+            )

@@ -1,0 +1,60 @@
+"""Totals and current sizes of one processor, for metrics and statistics."""
+
+# Compiled by mypyc.
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ..net._selector import Selector
+from ..net.wire._close_reason import CloseReason
+from ..net.wire._endpoint import Endpoint
+from ._request_channel import ResponseQueue
+
+
+class ProcessorCounts:
+    """Counts of one processor since its start; updated by its loop.
+
+    Args:
+        id: the processor's number.
+        endpoint: the listener that it serves.
+        selector: the processor's selector.
+        responses: its response queue.
+
+    Attributes:
+        counters: the counters of its selector.
+        closed: closed connections, by reason.
+        in_flight: requests received whose response has not been sent.
+        request_queue_full: how often it stopped reading because the request queue was full.
+        requests_received: requests received.
+        responses_sent: responses whose last byte was passed to the kernel.
+        connections_created: connections assigned to it.
+    """
+
+    def __init__(
+        self, id: int, endpoint: Endpoint, selector: Selector, responses: ResponseQueue
+    ) -> None:
+        self.id = id
+        self.endpoint = endpoint
+        self.counters = selector.counters
+        self._channels = selector.channels
+        self._responses = responses
+        self.closed: Counter[CloseReason] = Counter()
+        self.in_flight = self.request_queue_full = 0
+        self.requests_received = self.responses_sent = self.connections_created = 0
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._channels)
+
+    @property
+    def bytes_received(self) -> int:
+        return self._channels.bytes_received
+
+    @property
+    def bytes_sent(self) -> int:
+        return self._channels.bytes_sent
+
+    @property
+    def response_queue_size(self) -> int:
+        return len(self._responses)

@@ -1,0 +1,121 @@
+"""``trionet.serve()``: run a server for any request/response protocol with one call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+
+import trio
+
+from .._util._single_error import raise_single_error
+from ..net._network import SYSTEM, Network
+from ..net.wire._endpoint import Endpoint, SecurityProtocol
+from ..net.wire._framing import Frame
+from ..net.wire._transmission import Send, outgoing
+from ._channel_builder import ListenerSecurity
+from ._dialect import SIZE_PREFIXED, Dialect
+from ._request_channel import NO_OP, CloseConnection, Request, Response
+from ._server_config import ServerConfig
+from ._server_statistics import ServerStatistics
+from ._socket_server import SocketServer
+
+Answer = Frame | Send | CloseConnection | None
+"""A handler's result: a payload, a Send of one whole frame, a close, or no response."""
+
+ServeHandler = Callable[[Request], Awaitable[Answer]]
+"""``async (request) -> response``; up to ``num_io_threads`` calls run concurrently."""
+
+
+class Served:
+    """A running server: a sequence of its bound endpoints, with methods to inspect and stop it.
+
+    Attributes:
+        server: the underlying SocketServer.
+    """
+
+    def __init__(self, server: SocketServer) -> None:
+        self.server = server
+
+    def __len__(self) -> int:
+        return len(self.server.endpoints)
+
+    def __iter__(self) -> Iterator[Endpoint]:
+        return iter(self.server.endpoints)
+
+    def __getitem__(self, index: int) -> Endpoint:
+        return self.server.endpoints[index]
+
+    def statistics(self) -> ServerStatistics:
+        """Return the current totals and queue sizes of the server."""
+        return self.server.statistics()
+
+    async def stop(self) -> None:
+        """Stop gracefully: send all pending responses, then close every connection.
+
+        If this wait is cancelled the server continues to stop.
+        """
+        await self.server.stop()
+
+
+async def serve(
+    handler: ServeHandler,
+    endpoints: Sequence[str | Endpoint],
+    *,
+    dialect: Dialect = SIZE_PREFIXED,
+    config: ServerConfig | None = None,
+    security: Mapping[str, ListenerSecurity] | None = None,
+    network: Network = SYSTEM,
+    task_status: trio.TaskStatus[Served] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serve a request/response protocol until stopped or cancelled.
+
+    A connection has one request in progress at a time: the next one is read after the response has
+    been sent. A peer that sends faster than it gets responses is slowed down by TCP flow control.
+
+    Args:
+        handler: handles one request. Returns the payload of the response (bytes or bytearray), a
+            :class:`Send` of one whole frame (which may include files), ``None`` for a request
+            without a response, or a :class:`CloseConnection`. An exception closes the connection
+            with the reason HANDLER_FAILED, and is logged. While a call waits, it occupies one of
+            ``config.num_io_threads``.
+        endpoints: the endpoints to listen on, such as ``"PLAINTEXT://127.0.0.1:0"``; port 0 selects
+            a free port. A listener's name is its protocol, or a key of ``security``.
+        dialect: the framing; by default Kafka's, a 32-bit size before each frame.
+        config: limits and sizes.
+        security: TLS and authentication by listener name.
+        network: provides the sockets; see :class:`trionet.testing.MemoryNetwork`.
+        task_status: reports a :class:`Served` once connections are accepted.
+
+    Raises:
+        ConfigError: there is no endpoint, an endpoint or a limit is not allowed, a listener lacks
+            the security that its protocol requires, or a setting names an unknown listener.
+        OSError: an endpoint cannot be bound.
+
+    Cancellation closes every connection and listening socket at once; :meth:`Served.stop` sends all
+    pending responses first.
+    """
+
+    async def answer(request: Request) -> Response:
+        result = await handler(request)
+        if result is None:
+            return NO_OP
+        if isinstance(result, (bytes, bytearray)):
+            return outgoing(dialect.frame(result))
+        if isinstance(result, (Send, CloseConnection)):
+            return result
+        raise TypeError(
+            f"the handler returned {type(result).__name__}; allowed: bytes, bytearray, Send,"
+            " CloseConnection or None"
+        )
+
+    secured = {name.upper(): each for name, each in (security or {}).items()}
+    protocols = {name: each.security_protocol for name, each in secured.items()}
+    # A protocol's name always means that protocol, whatever security is given for it.
+    protocols |= SecurityProtocol.__members__
+    parsed = [
+        Endpoint.parse(each, protocols) if isinstance(each, str) else each for each in endpoints
+    ]
+    server = SocketServer(answer, parsed, config, secured, dialect, network)
+    with raise_single_error():
+        async with trio.open_nursery() as nursery:
+            await nursery.start(server.run, name="socket-server")
+            task_status.started(Served(server))

@@ -1,0 +1,47 @@
+"""The objects that all processors of one server share."""
+
+from __future__ import annotations
+
+import logging
+
+import attrs
+
+from ..metrics._request_times import RequestTimes
+from ..net._channel import Channel
+from ._closed_connections import ClosedConnections
+from ._handler_pool import Handler, NeverWaits
+from ._loop_faults import LoopFaults
+from ._recorder import Recording
+from ._request_channel import RequestChannel
+from .quotas._connection_quotas import ConnectionQuotas
+
+
+@attrs.frozen(kw_only=True)
+class Shared:
+    """The objects that all processors of a server share.
+
+    Attributes:
+        request_channel: the queue of received requests.
+        handler: handles requests.
+        never_waits: whether the handler is certain to return from a request without waiting.
+        quotas: counts connections, and decides when one must be closed.
+        closed_connections: the most recently closed connections.
+        times: the times of requests that no handler assigns to a kind.
+        log: the server's log, which adds its prefix.
+        faults: counts and logs errors outside the step of a channel.
+        recording: receives completed requests and closed connections.
+    """
+
+    request_channel: RequestChannel
+    handler: Handler
+    never_waits: NeverWaits | None
+    quotas: ConnectionQuotas
+    closed_connections: ClosedConnections
+    times: RequestTimes
+    log: logging.LoggerAdapter[logging.Logger]
+    faults: LoopFaults
+    recording: Recording
+
+    def log_channel_error(self, channel: Channel, error: Exception) -> None:
+        """Log an error in a channel's step that only a bug can have caused."""
+        self.log.warning("unexpected error on %s; closing it", channel.id, exc_info=error)

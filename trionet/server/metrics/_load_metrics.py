@@ -1,0 +1,140 @@
+"""Kafka's load metrics of a server: the sizes of its queues, and idle ratios.
+
+(Kafka: SocketServer, Processor, RequestChannel, KafkaRequestHandlerPool.) Kafka's threads are idle
+individually. Here all processors and handlers share one loop, and a waiting task may be waiting for
+other tasks, so spare capacity is computed from the time for which the loop itself was idle:
+see :func:`idle_of_processor` and :func:`idle_of_handlers`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Final
+
+from ...metrics import _kafka_names as names
+from ...metrics._families import Family, Kind, Metric, single
+from ...metrics._loop import LoopStatistics
+from ...metrics._request_times import LOCAL, RequestTimes
+from ...metrics._sensors import Derived, Grown, Labels, gauges
+from ...net.wire._close_reason import CloseReason
+from .._processor_counts import ProcessorCounts
+from .._socket_server import SocketServer
+from ._selector_metrics import DEFAULT_SAMPLING, NS, Processors, Sampling
+
+CONNECTIONS_CLOSED = Metric(
+    "trionet_connections_closed_total",
+    Kind.COUNTER,
+    "Connections that ended, by reason.",
+    ("reason",),
+)
+REQUEST_QUEUE_CAPACITY = Metric(
+    "trionet_request_queue_capacity", Kind.GAUGE, "Requests that may wait: queued.max.requests."
+)
+REQUEST_QUEUE_FULL = Metric(
+    "trionet_request_queue_full_total",
+    Kind.COUNTER,
+    "How often a processor stopped reading because too many requests waited.",
+    ("networkProcessor",),
+)
+UNEXPECTED_ERRORS = Metric(
+    "trionet_unexpected_errors_total",
+    Kind.COUNTER,
+    "What failed in the server outside the step of any channel; each kind is logged.",
+)
+
+#: A loop that waits for a smaller share of the time than this is saturated: below it the idle
+#: ratios fall to 0, however little a processor or the handlers do, since they could not do much
+#: more. As much as this because a third of a busy loop's time is scheduling, which is in no task's.
+SATURATED_BELOW: Final = 0.1
+
+
+def idle_of_processor(grown: Grown) -> float:
+    """How idle a processor is, 0 to 1, as if it had the loop's idle time for itself. Pure.
+
+    Args:
+        grown: seconds that the loop waited, seconds that passed, and seconds of the processor's
+            own I/O.
+    """
+    idle, elapsed, io = grown
+    return _room(idle, elapsed, io)
+
+
+def idle_of_handlers(grown: Grown) -> float:
+    """How idle the request handlers are, 0 to 1. Pure.
+
+    They have no room where the loop has none, or where all of them are occupied, if only by
+    waiting for a thread.
+
+    Args:
+        grown: seconds that the loop waited, seconds that passed, seconds in which requests were
+            with handlers (waits for threads included), and seconds that handlers were there.
+    """
+    idle, elapsed, handled, available = grown
+    if available <= 0:
+        return 0.0
+    of_loop = _room(idle, elapsed, min(handled, elapsed - idle))
+    return max(0.0, min(of_loop, 1 - handled / available))
+
+
+def _room(idle: float, elapsed: float, worked: float) -> float:
+    """The share of ``idle`` in ``idle + worked``; 0 if the loop is saturated."""
+    if idle <= 0 or elapsed <= 0:
+        return 0.0
+    return idle / (idle + max(0.0, worked)) * min(1.0, idle / (SATURATED_BELOW * elapsed))
+
+
+class LoadMetrics:
+    """The collector of queues and idle ratios.
+
+    Args:
+        processors: the processors there are at the moment.
+        loop: the loop that they share.
+        server: whose queue and handlers they are.
+        times: what requests are counted in.
+        sampling: what the ratios are made over.
+    """
+
+    def __init__(
+        self,
+        processors: Processors,
+        loop: Callable[[], LoopStatistics],
+        server: SocketServer,
+        times: Callable[[], Iterable[RequestTimes]],
+        sampling: Sampling = DEFAULT_SAMPLING,
+    ) -> None:
+        self._processors = processors
+        self._loop = loop
+        self._server = server
+        self._times = times
+        ratio = partial(Derived, samples=sampling.samples, seconds=sampling.seconds)
+        self._idle = ratio(names.IDLE_PERCENT, idle_of_processor)
+        self._handlers_idle = ratio(names.REQUEST_HANDLER_AVG_IDLE_PERCENT, idle_of_handlers)
+
+    def collect(self, now: float) -> Iterator[Family]:
+        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        server, processors = self._server, self._processors()
+        yield single(names.REQUEST_QUEUE_SIZE, len(server.request_channel))
+        yield single(REQUEST_QUEUE_CAPACITY, server.request_channel.requests_max)
+        by_id: dict[Labels, ProcessorCounts] = {(str(p.id),): p for p in processors}
+        sizes: dict[Labels, float] = {key: p.response_queue_size for key, p in by_id.items()}
+        yield gauges(names.RESPONSE_QUEUE_SIZE, {("",): sum(sizes.values()), **sizes})
+        full = {key: p.request_queue_full for key, p in by_id.items()}
+        yield gauges(REQUEST_QUEUE_FULL, full)
+        yield single(UNEXPECTED_ERRORS, server.faults.count)
+        closed = server.statistics().closed
+        yield gauges(
+            CONNECTIONS_CLOSED, {(reason.name,): closed.get(reason, 0) for reason in CloseReason}
+        )
+        loop = self._loop()
+        of_loop = (loop.idle_seconds, loop.seconds)
+        worked = {key: (p.counters.io_ns / NS,) for key, p in by_id.items()}
+        [idle] = self._idle.families(worked, now, of_loop)
+        yield idle
+        average = sum(sample.value for sample in idle.samples) / max(1, len(idle.samples))
+        yield single(names.NETWORK_PROCESSOR_AVG_IDLE_PERCENT, average)
+        handled = sum(times.sum_ns(LOCAL) for times in self._times()) / NS
+        handlers: dict[Labels, Sequence[float]] = {(): (handled, server.handler_seconds())}
+        [handlers_idle] = self._handlers_idle.families(handlers, now, of_loop)
+        # After the end nothing is idle (Kafka: SocketServerTest.testMetricCollectionAfterShutdown).
+        yield handlers_idle if processors else single(handlers_idle.metric, 0.0)

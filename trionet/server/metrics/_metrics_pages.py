@@ -1,0 +1,156 @@
+"""The pages of a metrics listener: ``/metrics`` for Prometheus, ``/snapshot`` for other clients.
+
+``/snapshot`` is one JSON object with everything, and the first page of each list in it.
+``/snapshot/NAME?before=NUMBER&limit=COUNT`` is a later page of a list. Both contain the version of
+their format: additions keep the version, changes of a meaning increment it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
+
+import attrs
+
+from ...metrics import _prometheus as prometheus
+from ...metrics._families import Family, Sample, Snapshot
+from ._http_exchange import HttpRequest, Refused
+from ._metrics_listener import Page
+from ._snapshot_sections import Section, SectionPage
+
+SNAPSHOT_VERSION = 1
+LIMIT_MAX = 500
+LIMIT = 100
+
+_JSON = "application/json"
+_INDEX = """/metrics   for Prometheus
+/snapshot  everything, as JSON
+"""
+
+Order = Callable[[Mapping[str, str]], object]
+"""``(parameters) -> value``: does something, and tells what, as JSON has it.
+
+It raises :class:`~trionet.server.metrics._http_exchange.Refused` if it cannot.
+"""
+
+
+@attrs.frozen
+class MetricsPages:
+    """What a metrics listener serves.
+
+    Args:
+        snapshot: takes a snapshot of the metrics.
+        about: what else ``/snapshot`` has, by name; values as JSON has them.
+        sections: the lists of ``/snapshot``, by name.
+        orders: what can be asked to be done, by path.
+    """
+
+    _snapshot: Callable[[], Snapshot]
+    _about: Callable[[], Mapping[str, object]]
+    _sections: Mapping[str, Section]
+    _orders: Mapping[str, Order] = attrs.field(factory=dict)
+
+    def find(self, request: HttpRequest) -> Page:
+        """The page at a path.
+
+        Raises:
+            Refused: there is none, or its parameters are wrong.
+        """
+        path = request.path
+        if request.is_order:
+            return self._carry_out(path, request.parameters)
+        if path == "/metrics":
+            return Page(prometheus.CONTENT_TYPE, self._metrics())
+        if path == "/snapshot":
+            return Page(_JSON, self._everything(_limit(request)))
+        name = path.removeprefix("/snapshot/")
+        if name != path and name in self._sections:
+            return Page(_JSON, self._section(name, _limit(request), _before(request)))
+        if path == "/":
+            return Page("text/plain; charset=utf-8", iter([_INDEX]))
+        raise Refused(HTTPStatus.NOT_FOUND, "there is no such page; see /")
+
+    def _carry_out(self, path: str, parameters: Mapping[str, str]) -> Page:
+        order = self._orders.get(path)
+        if order is None:
+            raise Refused(
+                HTTPStatus.NOT_FOUND,
+                f"nothing to be done there; there is {', '.join(self._orders)}",
+            )
+        done = order(parameters)
+        return Page(_JSON, iter([_json({"version": SNAPSHOT_VERSION, "done": done}) + "\n"]))
+
+    def _metrics(self) -> Iterator[str]:
+        yield from prometheus.exposition(self._snapshot())
+
+    def _everything(self, limit: int) -> Iterator[str]:
+        snapshot = self._snapshot()
+        yield f'{{"version":{SNAPSHOT_VERSION},"now":{json.dumps(snapshot.now)}'
+        for name, value in self._about().items():
+            yield f",{json.dumps(name)}:{_json(value)}"
+        for name, section in self._sections.items():
+            yield f",{json.dumps(name)}:{_json(_page(section(limit, None), limit))}"
+        separator = ',"metrics":{'
+        for family in snapshot.values():
+            yield f"{separator}{json.dumps(family.metric.name)}:{_json(_family(family))}"
+            separator = ","
+        yield "}}\n"
+
+    def _section(self, name: str, limit: int, before: int | None) -> Iterator[str]:
+        page = _page(self._sections[name](limit, before), limit)
+        yield _json({"version": SNAPSHOT_VERSION, **page}) + "\n"
+
+
+def _page(page: SectionPage, limit: int) -> dict[str, object]:
+    more = len(page.rows) == limit
+    following = page.rows[-1]["number"] if more else None
+    return {"total": page.total, "rows": page.rows, "next": following}
+
+
+def _family(family: Family) -> dict[str, object]:
+    metric = family.metric
+    return {
+        "kind": metric.kind,
+        "help": metric.help,
+        "kafka": metric.kafka,
+        "samples": [_sample(metric.labels, sample) for sample in family.samples],
+    }
+
+
+def _sample(names: tuple[str, ...], sample: Sample) -> dict[str, object]:
+    labels = {name: value for name, value in zip(names, sample.labels, strict=True) if value}
+    if sample.quantile:
+        labels["quantile"] = sample.quantile
+    # JSON knows no infinity and no NaN.
+    value = sample.value if math.isfinite(sample.value) else None
+    found: dict[str, object] = {"labels": labels, "value": value}
+    if sample.suffix:
+        found["of"] = sample.suffix.removeprefix("_")
+    return found
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"), allow_nan=False)
+
+
+def _limit(request: HttpRequest) -> int:
+    limit = _number(request, "limit", LIMIT)
+    if not 1 <= limit <= LIMIT_MAX:
+        raise Refused(HTTPStatus.BAD_REQUEST, f"limit: 1 to {LIMIT_MAX}")
+    return limit
+
+
+def _before(request: HttpRequest) -> int | None:
+    return _number(request, "before", 0) if "before" in request.parameters else None
+
+
+def _number(request: HttpRequest, name: str, default: int) -> int:
+    text = request.parameters.get(name)
+    if text is None:
+        return default
+    # Long enough for every number of ours; int() takes a time that grows with the square.
+    if not (text.isascii() and text.isdigit() and len(text) <= 19):
+        raise Refused(HTTPStatus.BAD_REQUEST, f"{name}: a whole number")
+    return int(text)

@@ -1,0 +1,154 @@
+"""Metrics of what delays or rejects connections and requests: quotas, acceptors and memory.
+
+As Kafka's metrics (Kafka: ConnectionQuotas, Acceptor, SimpleMemoryPool), and the quotas as the JSON
+of a snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...metrics import _kafka_names as names
+from ...metrics._families import Family, Kind, Metric, single
+from ...metrics._sensors import Labels, gauges
+from ...net.wire._memory_pool import MemoryPool
+from ..quotas._connection_limits import UNLIMITED
+from ..quotas._connection_quotas import ConnectionQuotas, ListenerQuota
+from ._selector_metrics import DEFAULT_SAMPLING, Sampling
+
+CONNECTIONS_REFUSED = Metric(
+    "trionet_connections_refused_total",
+    Kind.COUNTER,
+    "Connections closed unserved: their address had too many, or came too often.",
+    ("listener", "limit"),
+)
+# Addresses whose rate is told: those that connected last.
+ADDRESSES_MAX = 500
+# What Kafka says without a limit: the largest int64.
+_UNLIMITED = 2**63 - 1
+_MS = 1e3
+_NS = 1e9
+
+
+class QuotaMetrics:
+    """The collector of connection quotas, and of the time that accepting waits.
+
+    Args:
+        quotas: of the server.
+        sampling: what averages are made over.
+    """
+
+    def __init__(self, quotas: ConnectionQuotas, sampling: Sampling = DEFAULT_SAMPLING) -> None:
+        self._quotas = quotas
+        self._delay = sampling.share(names.CONNECTION_ACCEPT_THROTTLE_TIME)
+        self._throttle = sampling.share(names.IP_CONNECTION_ACCEPT_THROTTLE_TIME)
+        self._blocked = sampling.share(names.ACCEPTOR_BLOCKED_PERCENT, 1.0)
+
+    def collect(self, now: float) -> Iterator[Family]:
+        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        quotas = self._quotas
+        listeners: dict[Labels, ListenerQuota] = {
+            (quota.name,): quota for quota in quotas.listeners
+        }
+        yield single(names.BROKER_CONNECTION_ACCEPT_RATE, quotas.rate.per_second(now))
+        rates: dict[Labels, float] = {
+            (q.name, ""): q.rate.per_second(now) for q in quotas.listeners
+        }
+        addresses = quotas.address_rates(now, ADDRESSES_MAX)
+        rates |= {("", address): rate for address, rate in addresses.items()}
+        yield gauges(names.CONNECTION_ACCEPT_RATE, rates)
+        delays = {key: (q.delayed_seconds * _MS, q.delayed) for key, q in listeners.items()}
+        yield from self._delay.families(delays, now)
+        throttles = {key: (q.throttled_seconds * _MS, q.throttled) for key, q in listeners.items()}
+        yield from self._throttle.families(throttles, now)
+        blocked = {key: (q.blocked_seconds, now) for key, q in listeners.items()}
+        yield from self._blocked.families(blocked, now)
+        refused: dict[Labels, float] = {
+            (q.name, "connections"): q.rejected for q in quotas.listeners
+        }
+        refused |= {(q.name, "rate"): q.throttled for q in quotas.listeners}
+        yield gauges(CONNECTIONS_REFUSED, refused)
+
+
+class MemoryPoolMetrics:
+    """The collector of ``queued.max.request.bytes``.
+
+    Args:
+        pool: of the server; None without a limit.
+        sampling: what its share of the time is made over.
+    """
+
+    def __init__(self, pool: MemoryPool | None, sampling: Sampling = DEFAULT_SAMPLING) -> None:
+        self._pool = pool
+        self._depleted = sampling.share(names.MEMORY_POOL_AVG_DEPLETED_PERCENT, 1.0)
+
+    def collect(self, now: float) -> Iterator[Family]:
+        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        pool = self._pool
+        depleted = pool.depleted_seconds(now) if pool is not None else 0.0
+        yield single(names.MEMORY_POOL_AVAILABLE, _UNLIMITED if pool is None else pool.available)
+        yield single(names.MEMORY_POOL_USED, 0 if pool is None else pool.used)
+        yield from self._depleted.families({(): (depleted, now)}, now)
+        yield single(names.MEMORY_POOL_DEPLETED_TIME_TOTAL, int(depleted * _NS))
+
+
+_NUMBER = "max.connections"
+_RATE = "max.connection.creation.rate"
+
+
+def quota_rows(quotas: ConnectionQuotas, now: float) -> Iterator[dict[str, object]]:
+    """A row for each limit, also where there is none.
+
+    Each has its ``entity``, the ``key`` of the setting, the ``limit`` (null for none), the
+    ``value`` that is measured, and where there are such the mean ``throttle_ms`` of who exceeded it
+    and how many connections were ``refused``.
+
+    Args:
+        quotas: of a server.
+        now: in seconds of the loop's clock.
+    """
+    limits = quotas.limits
+    yield _row("broker", _NUMBER, limits.connections_max, quotas.total)
+    yield _row("broker", _RATE, limits.connections_per_second_max, quotas.rate.per_second(now))
+    for each in quotas.listeners:
+        entity = f"listener {each.name}"
+        total = quotas.listener_total(each.name)
+        yield _row(entity, _NUMBER, each.limits.connections_max, total)
+        yield _row(
+            entity,
+            _RATE,
+            each.limits.connections_per_second_max,
+            each.rate.per_second(now),
+            each.delayed_seconds * _MS / each.delayed if each.delayed else None,
+        )
+        by_number, by_rate = each.rejected, each.throttled
+        yield _row(entity, "refused by max.connections.per.ip", refused=by_number)
+        mean_ms = each.throttled_seconds * _MS / by_rate if by_rate else None
+        yield _row(
+            entity, "refused by the rate of an address", throttle_ms=mean_ms, refused=by_rate
+        )
+    yield _row("any address", "max.connections.per.ip", limits.connections_per_ip_max)
+    for address, limit in limits.overrides.items():
+        number = quotas.address_total(address)
+        yield _row(f"address {address}", "max.connections.per.ip", limit, number)
+    for address, rate in quotas.address_rates(now, ADDRESSES_MAX).items():
+        limit = quotas.address_rate_limit(address)
+        yield _row(f"address {address}", "connection_creation_rate", limit, rate)
+
+
+def _row(
+    entity: str,
+    key: str,
+    limit: int = UNLIMITED,
+    value: float | None = None,
+    throttle_ms: float | None = None,
+    refused: int | None = None,
+) -> dict[str, object]:
+    return {
+        "entity": entity,
+        "key": key,
+        "limit": None if limit >= UNLIMITED else limit,
+        "value": value,
+        "throttle_ms": throttle_ms,
+        "refused": refused,
+    }

@@ -1,0 +1,168 @@
+"""Kafka's selector metrics of the processors: connections, bytes, frames, polls, authentications.
+
+(Kafka: Selector.SelectorMetrics.) Computed from the counters that processors keep anyway, by
+listener and processor.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import inf
+from typing import Final, NamedTuple
+
+from ...metrics import _selector_names as names
+from ...metrics._families import Family, Metric
+from ...metrics._kafka_names import EXPIRED_CONNECTIONS_KILLED, EXPIRED_CONNECTIONS_KILLED_COUNT
+from ...metrics._loop import LoopStatistics
+from ...metrics._rates import SAMPLE_SECONDS, SAMPLES, RollingMaximum
+from ...metrics._sensors import Labels, Largest, RateAndTotal, Share, gauges
+from ...net.wire._close_reason import CloseReason
+from .._processor import Processor
+from .._processor_counts import ProcessorCounts
+from ._snapshot_sections import software_of
+
+NS = 1e9
+# More kinds of connections than this are counted together: what a client calls itself is up to it.
+KINDS_MAX = 100
+OTHER = ("other", "other")
+
+Processors = Callable[[], Sequence[ProcessorCounts]]
+
+_COUNTS: Final[tuple[tuple[tuple[Metric, Metric], Callable[[ProcessorCounts], float]], ...]] = (
+    (names.CONNECTION_CLOSE, lambda p: p.closed.total()),
+    (names.CONNECTION_CREATION, lambda p: p.connections_created),
+    (names.OUTGOING_BYTE, lambda p: p.bytes_sent),
+    (names.INCOMING_BYTE, lambda p: p.bytes_received),
+    (names.REQUEST, lambda p: p.responses_sent),
+    (names.RESPONSE, lambda p: p.requests_received),
+    (names.NETWORK_IO, lambda p: p.counters.network_io),
+    (names.SELECT, lambda p: p.counters.polls),
+    (names.SUCCESSFUL_AUTHENTICATION, lambda p: p.counters.authenticated),
+    (names.FAILED_AUTHENTICATION, lambda p: p.counters.authentication_failures),
+    (names.SUCCESSFUL_REAUTHENTICATION, lambda p: p.counters.reauthenticated),
+    (names.FAILED_REAUTHENTICATION, lambda p: p.counters.reauthentication_failures),
+)
+_GAUGES: Final[tuple[tuple[Metric, Callable[[ProcessorCounts], float]], ...]] = (
+    (names.CONNECTION_COUNT, lambda p: p.connection_count),
+    (names.SUCCESSFUL_AUTHENTICATION_NO_REAUTH, lambda p: p.counters.authenticated_for_good),
+    (EXPIRED_CONNECTIONS_KILLED, lambda p: p.closed[CloseReason.SESSION_EXPIRED]),
+    (names.IO_TIME_NS_TOTAL, lambda p: p.counters.io_ns),
+    (names.IOTIME_TOTAL, lambda p: p.counters.io_ns),
+)
+_MAXIMA: Final[tuple[tuple[Metric, Callable[[ProcessorCounts], RollingMaximum]], ...]] = (
+    (names.REQUEST_SIZE_MAX, lambda p: p.counters.largest_send),
+    (names.REAUTHENTICATION_LATENCY_MAX, lambda p: p.counters.longest_reauthentication_ms),
+)
+_Shares = Callable[[ProcessorCounts, LoopStatistics], tuple[float, float]]
+# With what each is capped at. Kafka's time in select is the loop's idle time: a poll that waits
+# lets others run.
+_SHARES: Final[tuple[tuple[Metric, float, _Shares], ...]] = (
+    (names.REQUEST_SIZE_AVG, inf, lambda p, _: (p.bytes_sent, p.responses_sent)),
+    (
+        names.REAUTHENTICATION_LATENCY_AVG,
+        inf,
+        lambda p, _: (p.counters.reauthentication_ms, p.counters.reauthenticated),
+    ),
+    (names.IO_WAIT_TIME_NS_AVG, inf, lambda p, loop: (loop.idle_seconds * NS, p.counters.polls)),
+    (names.IO_TIME_NS_AVG, inf, lambda p, _: (p.counters.io_ns, p.counters.polls)),
+    (names.IO_WAIT_RATIO, 1.0, lambda _, loop: (loop.idle_seconds, loop.seconds)),
+    (names.IO_RATIO, 1.0, lambda p, loop: (p.counters.io_ns, loop.seconds * NS)),
+)
+
+
+class Sampling(NamedTuple):
+    """What averages and ratios are made over: the last windows.
+
+    Attributes:
+        samples: ``metrics.num.samples``.
+        seconds: ``metrics.sample.window.ms``, in seconds.
+    """
+
+    samples: int = SAMPLES
+    seconds: float = SAMPLE_SECONDS
+
+    def share(self, metric: Metric, at_most: float = inf) -> Share:
+        """See :class:`trionet.metrics._sensors.Share`."""
+        return Share(metric, at_most=at_most, samples=self.samples, seconds=self.seconds)
+
+
+DEFAULT_SAMPLING: Final = Sampling()
+
+
+class SelectorMetrics:
+    """The collector of one server's selector metrics.
+
+    Args:
+        processors: the processors there are at the moment.
+        loop: the loop that they share.
+        sampling: what rates and averages are made over.
+    """
+
+    def __init__(
+        self,
+        processors: Processors,
+        loop: Callable[[], LoopStatistics],
+        sampling: Sampling = DEFAULT_SAMPLING,
+    ) -> None:
+        self._processors = processors
+        self._loop = loop
+        self._counts = [(RateAndTotal(*metrics, *sampling), count) for metrics, count in _COUNTS]
+        self._maxima = [(Largest(metric), largest) for metric, largest in _MAXIMA]
+        self._shares = [(sampling.share(metric, cap), both) for metric, cap, both in _SHARES]
+
+    def collect(self, now: float) -> Iterator[Family]:
+        """The families at ``now`` (see :data:`trionet.metrics._registry.Collect`)."""
+        processors: dict[Labels, ProcessorCounts] = {
+            (each.endpoint.listener_name, str(each.id)): each for each in self._processors()
+        }
+        loop = self._loop()
+        for sensor, count in self._counts:
+            yield from sensor.families({key: count(p) for key, p in processors.items()}, now)
+        for share, both in self._shares:
+            yield from share.families({key: both(p, loop) for key, p in processors.items()}, now)
+        for maximum, largest in self._maxima:
+            yield from maximum.families({key: largest(p) for key, p in processors.items()}, now)
+        for metric, value in _GAUGES:
+            yield gauges(metric, {key: value(p) for key, p in processors.items()})
+        for metric in (names.IO_WAIT_TIME_NS_TOTAL, names.IO_WAITTIME_TOTAL):
+            yield gauges(metric, dict.fromkeys(processors, int(loop.idle_seconds * NS)))
+        expired = sum(p.closed[CloseReason.SESSION_EXPIRED] for p in processors.values())
+        yield gauges(EXPIRED_CONNECTIONS_KILLED_COUNT, {(): expired})
+
+
+class ConnectionKinds:
+    """The collector of open connections by client software and by TLS cipher.
+
+    They are counted when somebody asks: a connection pays nothing, and what is gone cannot stay in
+    a count.
+
+    Args:
+        processors: the processors there are at the moment.
+    """
+
+    def __init__(self, processors: Callable[[], Iterable[Processor]]) -> None:
+        self._processors = processors
+
+    def collect(self, now: float) -> Iterator[Family]:  # noqa: ARG002 - all collectors take it
+        """The families of this moment (see :data:`trionet.metrics._registry.Collect`)."""
+        software: Counter[Labels] = Counter()
+        ciphers: Counter[Labels] = Counter()
+        for processor in self._processors():
+            of_software: Counter[tuple[str, str]] = Counter()
+            of_cipher: Counter[tuple[str, str]] = Counter()
+            for channel in processor.selector.channels:
+                of_software[software_of(channel)] += 1
+                if channel.tls is not None and channel.is_ready:
+                    of_cipher[channel.tls.cipher] += 1
+            labels = (processor.endpoint.listener_name, str(processor.id))
+            _add(software, of_software, labels)
+            _add(ciphers, of_cipher, labels)
+        yield gauges(names.CONNECTIONS_SOFTWARE, software)
+        yield gauges(names.CONNECTIONS_TLS_INFO, ciphers)
+
+
+def _add(counts: Counter[Labels], found: Counter[tuple[str, str]], labels: Labels) -> None:
+    for number, (kind, count) in enumerate(found.most_common()):
+        first, second = kind if number < KINDS_MAX else OTHER
+        counts[first, second, *labels] += count

@@ -1,0 +1,147 @@
+"""The lists of a snapshot, in pages: open connections, recently closed ones and log lines.
+
+A page starts with the newest row. The next page is requested with the number of the last row, so
+that new rows do not shift rows between pages.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Mapping
+
+import attrs
+import trio
+
+from ...metrics._log_ring import LogRing
+from ...metrics._request_times import now_ns
+from ...net._channel import Channel
+from .._closed_connections import ClosedConnections
+from .._connection import Connection
+from .._processor import Processor
+from .._request_channel import Request
+from ._connection_phase import phase_of
+
+NS = 1e9
+
+Row = Mapping[str, object]
+"""One row of a section, as JSON has it; it has a ``number``."""
+
+
+@attrs.frozen
+class SectionPage:
+    """A page of a section.
+
+    Attributes:
+        total: how many rows the section has.
+        rows: those of this page, the newest first.
+    """
+
+    total: int
+    rows: list[Row]
+
+
+Section = Callable[[int, int | None], SectionPage]
+"""``(count_max, before) -> page``: rows with a number below ``before``, or the newest."""
+
+
+def connections_page(
+    processors: Callable[[], Iterable[Processor]],
+    name_of: Callable[[Request], str | None],
+    count_max: int,
+    before: int | None,
+) -> SectionPage:
+    """A page of the open connections: those of the last processor first.
+
+    Args:
+        processors: the processors there are at the moment.
+        name_of: what a request is called; None if nobody knows (yet).
+        count_max: how many rows at most.
+        before: their numbers are below this; None for the newest.
+    """
+    now = trio.current_time()
+    found = sorted(processors(), key=lambda processor: processor.id, reverse=True)
+    rows: list[Row] = []
+    for processor in found:
+        channels = list(processor.selector.channels)
+        end = len(channels)
+        if before is not None:
+            end = bisect_left(channels, before, key=lambda each: _number(processor, each))
+        wanted = channels[max(0, end - count_max + len(rows)) : end]
+        rows += [_connection_row(channel, processor, now, name_of) for channel in reversed(wanted)]
+    return SectionPage(sum(len(processor.selector.channels) for processor in found), rows)
+
+
+def software_of(channel: Channel) -> tuple[str, str]:
+    """What a client calls itself and its version; it may have said so before it authenticated."""
+    name, version = getattr(channel.authenticator, "client_software", ("", ""))
+    if name and version:
+        return name, version
+    connection: Connection = channel.attachment
+    return connection.client_software
+
+
+def _number(processor: Processor, channel: Channel) -> int:
+    """Grows with the age of a processor's connections: the index at the end of the id does."""
+    return (processor.id << 32) + int(channel.id.rpartition("-")[2])
+
+
+def _connection_row(
+    channel: Channel,
+    processor: Processor,
+    now: float,
+    name_of: Callable[[Request], str | None],
+) -> Row:
+    connection: Connection = channel.attachment
+    request: Request | None = connection.request
+    software, version = software_of(channel)
+    cipher, protocol = channel.tls.cipher if channel.tls is not None else (None, None)
+    return {
+        "number": _number(processor, channel),
+        "id": channel.id,
+        "listener": processor.endpoint.listener_name,
+        "processor": processor.id,
+        "peer": connection.peer,
+        "principal": str(channel.principal),
+        "software": software,
+        "software_version": version,
+        "client_id": connection.client_id,
+        "cipher": cipher,
+        "protocol": protocol,
+        "age_seconds": now - connection.opened_at,
+        "idle_seconds": now - channel.last_used_at,
+        "requests": connection.requests,
+        "bytes_received": channel.bytes_received,
+        "bytes_sent": channel.bytes_sent,
+        "is_muted": channel.muting.is_muted,
+        "mute_state": channel.muting.state.name,
+        "phase": phase_of(channel, processor.selector),
+        "request": None if request is None else name_of(request),
+        "request_seconds": None if request is None else (now_ns() - request.received_ns) / NS,
+        "staged": len(channel.staged),
+    }
+
+
+# What is told of a connection that closed, as it is.
+_NAMES = ("id", "listener", "processor", "peer", "principal", "detail")
+_NUMBERS = ("age_seconds", "requests", "bytes_received", "bytes_sent")
+
+
+def closed_page(closed: ClosedConnections, count_max: int, before: int | None) -> SectionPage:
+    """A page of the connections that closed last; the numbers as in :func:`connections_page`."""
+    now = trio.current_time()
+    rows: list[Row] = [
+        {
+            "number": number,
+            "reason": connection.reason.name,
+            "reason_text": connection.reason.value,
+            "closed_seconds_ago": now - connection.closed_at,
+            **{name: getattr(connection, name) for name in (*_NAMES, *_NUMBERS)},
+        }
+        for number, connection in closed.page(count_max, before)
+    ]
+    return SectionPage(len(closed), rows)
+
+
+def log_page(ring: LogRing, count_max: int, before: int | None) -> SectionPage:
+    """A page of the last log lines."""
+    return SectionPage(len(ring), [attrs.asdict(line) for line in ring.page(count_max, before)])

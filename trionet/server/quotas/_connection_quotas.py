@@ -1,0 +1,348 @@
+"""Decides whether an accepted connection may be served now; the caller waits or closes.
+
+(Kafka: ConnectionQuotas; KIP-308, 402, 612.) Every accepted socket is checked here before it is
+assigned to a processor. The limits are checked in Kafka's order:
+
+1. The limits of the listener and of the whole server, on connections and on new connections per
+   second. A connection that exceeds them is ``Delayed``, and with it the whole listener.
+2. The limit on new connections per second of its address. A connection that exceeds it is
+   ``Rejected``: not counted, kept open unserved for a while, and closed.
+3. The limit on connections of its address. A connection that exceeds it is ``Rejected``: closed at
+   once, and counted until then.
+
+The protected listener, used between brokers, is subject only to its own limits. It may exceed
+``max.connections``. While :meth:`is_exceeded` returns True, the other listeners then close their
+least recently used connections, one in each turn of a processor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+
+import attrs
+
+from ...errors import LocalProtocolError
+from ...net.wire._endpoint import plain_address
+from ._connection_counts import ConnectionCounts, ConnectionGuard
+from ._connection_limits import ListenerLimits, ServerLimits
+from ._creation_rate import WINDOW_SECONDS, WINDOWS, AddressRates, CreationRate
+
+
+@attrs.frozen
+class Admitted:
+    """The connection may be served.
+
+    Attributes:
+        guard: keeps the connection counted until released.
+    """
+
+    guard: ConnectionGuard
+
+
+class RejectReason(Enum):
+    """The limit of its address that a connection exceeds."""
+
+    TOO_MANY_CONNECTIONS = "the address has as many connections as max.connections.per.ip allows"
+    TOO_MANY_A_SECOND = "the address connects more often than its connection_creation_rate allows"
+
+
+@attrs.frozen
+class Rejected:
+    """The connection must be closed without being served.
+
+    Attributes:
+        reason: the limit that it exceeds.
+        address: the peer's address, in the form used for counting.
+        limit: the value of the limit.
+        close_after: seconds to keep the socket open (0: close at once), to slow down a peer that
+            keeps reconnecting (Kafka: ConnectionThrottledException).
+        guard: must be released when the socket is closed; None if the connection is not counted.
+    """
+
+    reason: RejectReason
+    address: str
+    limit: int
+    close_after: float
+    guard: ConnectionGuard | None
+
+
+@attrs.frozen
+class Delayed:
+    """The listener must wait before it admits this connection, or any other.
+
+    The connection is already counted in the rates, but not among the open connections, so a caller
+    that stops waiting can simply drop it. :meth:`ConnectionQuotas.retry` decides again.
+
+    Attributes:
+        listener: the listener's name.
+        address: the peer's address, in the form used for counting.
+        began_at: when the wait began, in seconds of the loop's clock.
+        ends_at: the earliest time at which the rates allow the connection.
+        seconds: the maximum time from now until the next attempt; ``math.inf`` if a connection must
+            close or a limit change first: ``on_slot_free`` is called when that happens.
+    """
+
+    listener: str
+    address: str
+    began_at: float
+    ends_at: float
+    seconds: float
+
+
+Admission = Admitted | Rejected | Delayed
+
+
+@attrs.define(eq=False)
+class ListenerQuota:
+    """One listener's limits, and statistics of the decisions about its connections.
+
+    Attributes:
+        name: the listener's name.
+        limits: the listener's own limits.
+        rate: the rate of its accepted connections, including those that had to wait.
+        delayed: the number of connections delayed by a rate (Kafka:
+            connection-accept-throttle-time).
+        delayed_seconds: the total of these delays.
+        throttled: the number of connections rejected for the rate of their address (Kafka:
+            ip-connection-accept-throttle-time).
+        throttled_seconds: the total time for which these were kept open.
+        rejected: the number of connections rejected for the number of connections of their address.
+        blocked_seconds: the total time that admissions waited, for rates and for numbers of
+            connections (Kafka: AcceptorBlockedPercent).
+    """
+
+    name: str
+    limits: ListenerLimits
+    rate: CreationRate
+    delayed: int = 0
+    delayed_seconds: float = 0.0
+    throttled: int = 0
+    throttled_seconds: float = 0.0
+    rejected: int = 0
+    blocked_seconds: float = 0.0
+
+
+class ConnectionQuotas:
+    """All limits on the connections of one server. Does no I/O.
+
+    ``now`` is in seconds of the loop's clock everywhere.
+
+    Args:
+        limits: the limits of the server and of addresses.
+        protected_listener: the name of the listener between brokers, if any; as in Kafka it is
+            protected only if there is another listener.
+        windows: ``quota.window.num``.
+        window_seconds: ``quota.window.size.seconds``; also the longest wait for a rate.
+        on_slot_free: called after each release and each change of a limit, when a delayed
+            connection may be admitted.
+        on_exceeded: called when the total exceeds ``max.connections``, so that a connection of
+            another than the protected listener must be closed.
+
+    Attributes:
+        limits: the limits of the server and of addresses; see :meth:`set_limits`.
+        rate: the rate of connections accepted by all listeners except the protected one.
+    """
+
+    def __init__(
+        self,
+        limits: ServerLimits | None = None,
+        *,
+        protected_listener: str | None = None,
+        windows: int = WINDOWS,
+        window_seconds: float = WINDOW_SECONDS,
+        on_slot_free: Callable[[], object] = lambda: None,
+        on_exceeded: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._new_rate = partial(CreationRate, windows, window_seconds)
+        self._protected_listener = protected_listener
+        self._on_slot_free = on_slot_free
+        self._on_exceeded = on_exceeded
+        self._counts = ConnectionCounts()
+        self._listeners: dict[str, ListenerQuota] = {}
+        self._addresses = AddressRates(self._new_rate)
+        self.limits = limits or ServerLimits()
+        self.rate = self._new_rate()
+
+    @property
+    def total(self) -> int:
+        """The number of connections of all listeners, including rejected ones not yet closed."""
+        return self._counts.total
+
+    @property
+    def listeners(self) -> list[ListenerQuota]:
+        return list(self._listeners.values())
+
+    def listener(self, name: str) -> ListenerQuota:
+        """Return the quota of a listener.
+
+        Raises:
+            LocalProtocolError: the listener was not added.
+        """
+        quota = self._listeners.get(name)
+        if quota is None:
+            raise LocalProtocolError(f"listener {name} has no quotas")
+        return quota
+
+    def listener_total(self, name: str) -> int:
+        """The number of connections of one listener; 0 if it is unknown."""
+        return self._counts.of_listener(name)
+
+    def address_total(self, host: str) -> int:
+        """The number of connections of an address, 0 if unknown (Kafka: ConnectionQuotas.get)."""
+        return self._counts.of_address(plain_address(host))
+
+    def address_rates(self, now: float, count_max: int) -> dict[str, float]:
+        """Connections per second of addresses with a limit, most recently active first.
+
+        Addresses without a new connection for an hour are dropped.
+        """
+        return self._addresses.all_per_second(now, count_max)
+
+    def address_rate_limit(self, host: str) -> int:
+        """The maximum number of connections per second of one address."""
+        return self._addresses.limit_of(plain_address(host))
+
+    # Limits. All can be changed while the server runs.
+
+    def add_listener(self, name: str, limits: ListenerLimits | None = None) -> None:
+        """Start admitting connections of a listener.
+
+        Raises:
+            LocalProtocolError: the listener was already added.
+        """
+        if name in self._listeners:
+            raise LocalProtocolError(f"listener {name} already has quotas")
+        self._listeners[name] = ListenerQuota(name, limits or ListenerLimits(), self._new_rate())
+        self._on_slot_free()
+
+    def remove_listener(self, name: str) -> None:
+        """Remove a listener; its open connections count in the total until they close.
+
+        Raises:
+            LocalProtocolError: it is unknown.
+        """
+        self.listener(name)
+        del self._listeners[name]
+        self._on_slot_free()
+
+    def set_limits(self, limits: ServerLimits) -> None:
+        """Change the limits of the server and of addresses.
+
+        Connections in excess of ``max.connections`` are closed by the processors.
+        """
+        self.limits = limits
+        self._on_slot_free()
+        if self._counts.total > limits.connections_max:
+            self._on_exceeded()
+
+    def set_listener_limits(self, name: str, limits: ListenerLimits) -> None:
+        """Change the limits of a listener.
+
+        Raises:
+            LocalProtocolError: it is unknown.
+        """
+        self.listener(name).limits = limits
+        self._on_slot_free()
+
+    def set_address_rate(self, host: str | None, per_second_max: int | None) -> None:
+        """Set, or with None remove, the rate limit of an address, or the default rate limit.
+
+        (Kafka: the client quota ``connection_creation_rate`` of the entity ``ip``.)
+
+        Args:
+            host: an address; None for the default of addresses without a limit of their own.
+            per_second_max: 0 or more.
+
+        Raises:
+            ValueError: the rate is negative.
+        """
+        self._addresses.set_limit(None if host is None else plain_address(host), per_second_max)
+
+    # Decisions.
+
+    def try_admit(self, listener: str, host: str, now: float) -> Admission:
+        """Decide on an accepted connection.
+
+        Args:
+            listener: the name of the listener.
+            host: the peer's address.
+            now: seconds of the loop's clock.
+
+        Raises:
+            LocalProtocolError: the listener is unknown.
+        """
+        delay = self._record(self.listener(listener), now)
+        return self.retry(Delayed(listener, plain_address(host), now, now + delay, delay), now)
+
+    def retry(self, delayed: Delayed, now: float) -> Admission:
+        """Decide again on a connection that had to wait.
+
+        May be called at any time and repeatedly: the connection is not counted again.
+
+        Raises:
+            LocalProtocolError: the listener was removed.
+        """
+        quota, address = self.listener(delayed.listener), delayed.address
+        if now < delayed.ends_at:
+            return attrs.evolve(delayed, seconds=delayed.ends_at - now)
+        if not self._has_slot(quota):
+            return attrs.evolve(delayed, seconds=math.inf)
+        quota.blocked_seconds += now - delayed.began_at
+        seconds = self._addresses.record(address, now)
+        if seconds > 0:
+            return self._throttle(quota, address, seconds, now)
+        return self._count(quota, address)
+
+    def is_exceeded(self, listener: str) -> bool:
+        """Whether a processor of this listener must close a connection because of the total.
+
+        Cheap unless the limit is exceeded, because processors call it in every turn.
+        """
+        return self._counts.total > self.limits.connections_max and not self._is_protected(listener)
+
+    # Parts of a decision.
+
+    def _is_protected(self, listener: str) -> bool:
+        return listener == self._protected_listener and len(self._listeners) > 1
+
+    def _record(self, quota: ListenerQuota, now: float) -> float:
+        """Count a connection in the rates. Returns by how many seconds they delay it."""
+        quota.rate.record(now)
+        delay = quota.rate.delay(quota.limits.connections_per_second_max, now)
+        if not self._is_protected(quota.name):
+            self.rate.record(now)
+            delay = max(delay, self.rate.delay(self.limits.connections_per_second_max, now))
+        if delay > 0:
+            quota.delayed += 1
+            quota.delayed_seconds += delay
+        return delay
+
+    def _has_slot(self, quota: ListenerQuota) -> bool:
+        if self._counts.of_listener(quota.name) >= quota.limits.connections_max:
+            return False
+        return self._is_protected(quota.name) or self._counts.total < self.limits.connections_max
+
+    def _throttle(self, quota: ListenerQuota, address: str, seconds: float, now: float) -> Rejected:
+        """Reject a connection, and remove it from the rates: it must not use up others' share."""
+        quota.rate.unrecord(now)
+        if not self._is_protected(quota.name):
+            self.rate.unrecord(now)
+        quota.throttled += 1
+        quota.throttled_seconds += seconds
+        limit = self._addresses.limit_of(address)
+        return Rejected(RejectReason.TOO_MANY_A_SECOND, address, limit, seconds, None)
+
+    def _count(self, quota: ListenerQuota, address: str) -> Admitted | Rejected:
+        """Count a connection, then compare: even a rejected one has a guard until it is closed."""
+        before = self._counts.add(quota.name, address)
+        guard = ConnectionGuard(self._counts, quota.name, address, self._on_slot_free)
+        if self._counts.total > self.limits.connections_max:
+            self._on_exceeded()
+        limit = self.limits.of_address(address)
+        if before >= limit:
+            quota.rejected += 1
+            return Rejected(RejectReason.TOO_MANY_CONNECTIONS, address, limit, 0.0, guard)
+        return Admitted(guard)

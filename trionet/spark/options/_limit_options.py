@@ -1,0 +1,134 @@
+"""The options that say where a query begins and where it ends, in their order of preference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from ...errors import ConfigError
+from ...protocol._config_types import FROM_0
+from ..offsets._offset_limits import (
+    Earliest,
+    GlobalTimestamp,
+    Latest,
+    NoMatch,
+    OffsetLimit,
+    SpecificOffsets,
+    SpecificTimestamps,
+    parse_offsets,
+    parse_timestamps,
+)
+from ..offsets._partition_offsets import EARLIEST, LATEST
+from ..offsets._planning import check_order, check_same_partitions
+from ._option_values import OptionTexts
+
+_STRATEGY: Final = "startingOffsetsByTimestampStrategy"
+STARTING_OPTIONS: Final = (
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsets",
+    _STRATEGY,
+)
+ENDING_OPTIONS: Final = ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets")
+
+_Read = TypeVar("_Read")
+
+
+def read_limits(texts: OptionTexts, *, is_stream: bool) -> tuple[OffsetLimit, OffsetLimit]:
+    """Where a query begins, and where it ends.
+
+    Args:
+        texts: all options of the source.
+        is_stream: a stream begins at the latest unless it is told otherwise, and has no end.
+
+    Raises:
+        ConfigError: a value is not allowed, or not for this kind of query.
+    """
+    if is_stream:
+        for name in ENDING_OPTIONS:
+            if name in texts:
+                what = "offset" if name == "endingOffsets" else "timestamp"
+                raise ConfigError(
+                    f"{name}: ending {what} not valid in streaming queries, which have no end;"
+                    " leave it out, or read a batch"
+                )
+        return _limit(texts, "starting", Latest()), Latest()
+    starting, ending = _limit(texts, "starting", Earliest()), _limit(texts, "ending", Latest())
+    _refuse_start(starting)
+    _refuse_end(ending)
+    return starting, ending
+
+
+def check_limits(starting: OffsetLimit, ending: OffsetLimit) -> None:
+    """A query that is told both ends exactly must be told them for the same partitions, in order.
+
+    Raises:
+        OffsetsMismatchError: it is not.
+    """
+    match starting, ending:
+        case SpecificOffsets(), SpecificOffsets():
+            if starting.topics or ending.topics:
+                return  # compared when their partitions are known
+            what, start, end = "offset", starting.offsets, ending.offsets
+        case SpecificTimestamps(), SpecificTimestamps():
+            what, start, end = "timestamp", starting.timestamps, ending.timestamps
+        case _:
+            return
+    check_same_partitions(start, end)
+    for partition, offset in sorted(start.items()):
+        check_order(partition, offset, end[partition], what=what)
+
+
+def _limit(texts: OptionTexts, side: str, default: OffsetLimit) -> OffsetLimit:
+    """One time for all wins, then times by partition, then offsets."""
+    strategy = _strategy(texts)
+    time = texts.integer(f"{side}Timestamp", FROM_0)
+    if time is not None:
+        return GlobalTimestamp(time, strategy)
+    name = f"{side}OffsetsByTimestamp"
+    if (text := texts.text(name)) is not None:
+        return _named(name, lambda given: parse_timestamps(given, strategy), text)
+    name = f"{side}Offsets"
+    if (text := texts.text(name)) is None:
+        return default
+    if text.lower() == "earliest":
+        return Earliest()
+    return Latest() if text.lower() == "latest" else _named(name, parse_offsets, text)
+
+
+def _strategy(texts: OptionTexts) -> NoMatch:
+    text = (texts.text(_STRATEGY) or NoMatch.ERROR.value).lower()
+    for each in NoMatch:
+        if text == each.value:
+            return each
+    raise ConfigError(f"{_STRATEGY} = {text!r} is not allowed; allowed: error, latest")
+
+
+def _named(name: str, parse: Callable[[str], _Read], text: str) -> _Read:
+    try:
+        return parse(text)
+    except ConfigError as error:
+        raise ConfigError(f"{name}: {error}") from None
+
+
+def _refuse_start(limit: OffsetLimit) -> None:
+    why = "can't be latest for batch queries on Kafka: there would be nothing to read"
+    if isinstance(limit, Latest):
+        raise ConfigError(f"starting offset {why}; set startingOffsets to earliest or to offsets")
+    if isinstance(limit, SpecificOffsets) and (name := _with(limit, LATEST)):
+        raise ConfigError(f"startingOffsets for {name} {why}; give an offset, or -2 for earliest")
+
+
+def _refuse_end(limit: OffsetLimit) -> None:
+    why = "can't be earliest for batch queries on Kafka: there would be nothing to read"
+    if isinstance(limit, Earliest):
+        raise ConfigError(f"ending offset {why}; set endingOffsets to latest or to offsets")
+    if isinstance(limit, SpecificOffsets) and (name := _with(limit, EARLIEST)):
+        raise ConfigError(f"ending offset for {name} {why}; give an offset, or -1 for latest")
+
+
+def _with(limit: SpecificOffsets, end: int) -> str | None:
+    """The first partition, or topic, that has this end."""
+    named = [str(each) for each, offset in sorted(limit.offsets.items()) if offset == end]
+    named += sorted(topic for topic, offset in limit.topics.items() if offset == end)
+    return named[0] if named else None

@@ -1,0 +1,1 @@
+"""From log records to rows of sums that can be added up."""

@@ -1,0 +1,156 @@
+"""From records of a request log to rows of sums, for thousands of records at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from trionet.protocol.request_log import CLOSED
+
+from ..histogram import BUCKETS_MAX, bucket
+from ._grouping import Groups, Numbers
+from ._log_values import LogValues, microseconds
+from ._partials import (
+    CLOSES,
+    ERRORS,
+    INTAKE,
+    PHASES,
+    REQUESTS,
+    TALKERS,
+    cell_numbers,
+    counted,
+    merged,
+    rows,
+)
+
+MINUTE_US: Final = 60_000_000
+#: How many rows of sums a task keeps before it adds them up, and hands them on if most are
+#: different: what bounds its memory.
+ROWS_MAX: Final = 50_000
+#: Larger numbers of connections are taken for this one, so that sums stay in 64 bits: 9 years in
+#: microseconds, 281 TB.
+CONNECTION_NUMBER_MAX: Final = 1 << 48
+
+
+def folded(batches: Iterable[Any]) -> Iterator[Any]:
+    """Fold what one task reads.
+
+    Args:
+        batches: of Arrow, with the columns ``value``, ``partition`` and ``read_at``.
+    """
+    kept: list[Any] = []
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        kept += fold(batch)
+        if sum(each.num_rows for each in kept) > ROWS_MAX:
+            kept = merged(kept)
+            if sum(each.num_rows for each in kept) > ROWS_MAX // 2:
+                yield from kept
+                kept = []
+    yield from merged(kept)
+
+
+def fold(batch: Any) -> Iterator[Any]:
+    """Rows of sums of one batch of records, each key once in each kind and partition."""
+    partitions = batch["partition"].to_numpy()
+    read_at = batch["read_at"].cast(pa.int64()).to_numpy()
+    for partition in np.unique(partitions):
+        of_it = partitions == partition
+        values = batch["value"]
+        log = LogValues.read(
+            values if of_it.all() else values.filter(pa.array(of_it)), int(read_at[0])
+        )
+        yield _intake(int(partition), log)
+        if len(log.requests):
+            yield from _of_requests(log.requests)
+        if len(log.connections):
+            yield _closes(log.connections)
+
+
+def _intake(partition: int, log: LogValues) -> Any:
+    times = [
+        microseconds(log.requests, "completed_at"),
+        microseconds(log.connections, "closed_at"),
+    ]
+    latest = max((int(each.max()) for each in times if len(each)), default=-1)
+    read = [len(log.requests), len(log.connections), log.malformed, log.newer, log.ahead]
+    keys = {"partition": np.array([partition]), "window": np.array([-1])}
+    return rows(INTAKE, keys, np.array([read]), np.array([[latest]]))
+
+
+def _of_requests(requests: Any) -> Iterator[Any]:
+    def column(name: str) -> Numbers:
+        return requests[name].to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+    window = microseconds(requests, "completed_at") // MINUTE_US
+    times = np.stack([column(f"{phase}_us") for phase in PHASES], axis=1)
+    sizes = np.stack([column("request_bytes"), column("response_bytes")], axis=1)
+    end, error_code = column("end"), column("error_code")
+    ones, zeros = np.ones(len(window), np.int64), np.zeros(len(window), np.int64)
+    is_error = (error_code != 0) | (end >= CLOSED)
+    throttle = times[:, PHASES.index("throttle")]
+    keys: dict[str, Any] = {
+        "window": window,
+        "api_key": column("api_key"),
+        "client_id": requests["client_id"],
+        "listener": requests["listener"],
+        "sample_ppm": column("sample_ppm"),
+    }
+    groups = Groups.by(list(keys.values()))
+    sums = np.column_stack([ones, zeros, sizes, is_error, throttle > 0, times])
+    cells = bucket(times) + np.arange(len(PHASES)) * BUCKETS_MAX
+    found, counts = counted(cell_numbers(groups.of_row[:, None], cells).reshape(-1))
+    yield rows(REQUESTS, _of(groups, keys), groups.sums(sums), groups.maxima(times), found, counts)
+
+    of_clients = {name: each for name, each in keys.items() if name != "api_key"}
+    of_clients["principal"] = requests["principal"]
+    groups = Groups.by(list(of_clients.values()))
+    both = sizes.sum(axis=1)
+    total = times[:, PHASES.index("total")]
+    sums = np.column_stack([ones, zeros, both, total, throttle > 0, throttle])
+    yield rows(TALKERS, _of(groups, of_clients), groups.sums(sums), groups.maxima(sums[:, 5:]))
+
+    if is_error.any():
+        at = np.flatnonzero(is_error)
+        taken = {**_taken(keys, at), "end": end[at], "error_code": error_code[at]}
+        groups = Groups.by(list(taken.values()))
+        sums = np.column_stack([ones, zeros])[at]
+        yield rows(
+            ERRORS, _of(groups, taken), groups.sums(sums), np.zeros((len(groups), 0), np.int64)
+        )
+
+
+def _closes(connections: Any) -> Any:
+    def column(name: str) -> Numbers:
+        numbers = connections[name].to_numpy().astype(np.uint64)
+        kept: Numbers = np.minimum(numbers, np.uint64(CONNECTION_NUMBER_MAX)).astype(np.int64)
+        return kept
+
+    keys = {
+        "window": microseconds(connections, "closed_at") // MINUTE_US,
+        "listener": connections["listener"],
+        "client_id": connections["client_id"],
+        "reason": connections["reason"],
+        "sample_ppm": column("sample_ppm"),
+    }
+    groups = Groups.by(list(keys.values()))
+    ones = np.ones(len(connections), np.int64)
+    names = ("requests", "bytes_received", "bytes_sent", "open_us")
+    sums = np.column_stack([ones, 0 * ones, *map(column, names)])
+    return rows(CLOSES, _of(groups, keys), groups.sums(sums), groups.maxima(sums[:, 5:]))
+
+
+def _of(groups: Groups, keys: dict[str, Any]) -> dict[str, Any]:
+    return _taken(keys, groups.first)
+
+
+def _taken(keys: dict[str, Any], at: Numbers) -> dict[str, Any]:
+    indices = pa.Array.from_buffers(pa.int64(), len(at), [None, pa.py_buffer(at)])
+    return {
+        name: each[at] if isinstance(each, np.ndarray) else each.take(indices)
+        for name, each in keys.items()
+    }

@@ -1,0 +1,224 @@
+"""Rows of sums that add up: what a fold makes of records, and what a minute's results come from.
+
+A row has a kind, a key, sums, maxima, and for requests histograms. Rows of the same kind and key
+can be added, in any order and as often as one likes; so it makes no difference which task, or which
+micro-batch, has read which record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from ..histogram import BUCKETS_MAX
+from ._grouping import Groups, Numbers
+
+# Kinds of rows.
+REQUESTS: Final = 0
+ERRORS: Final = 1
+TALKERS: Final = 2
+CLOSES: Final = 3
+#: What a partition had; its window is -1.
+INTAKE: Final = 4
+
+#: The phases of a request, as :mod:`trionet.protocol.request_log` calls their times.
+PHASES: Final = (
+    "request_queue",
+    "local",
+    "remote",
+    "throttle",
+    "response_queue",
+    "response_send",
+    "total",
+)
+
+#: What the sums of each kind are. The first counts records; the second has what they stand for,
+#: which is filled in when a minute is over.
+SUMS: Final[Mapping[int, Sequence[str]]] = {
+    REQUESTS: (
+        *("records", "requests", "request_bytes", "response_bytes", "errors", "throttled"),
+        *(f"{phase}_us" for phase in PHASES),
+    ),
+    ERRORS: ("records", "requests"),
+    TALKERS: ("records", "requests", "bytes", "time_us", "throttled", "throttle_us"),
+    CLOSES: ("records", "connections", "requests", "bytes_received", "bytes_sent", "open_us"),
+    INTAKE: ("requests_read", "connections_read", "malformed", "newer", "ahead"),
+}
+#: What the maxima of each kind are.
+MAXIMA: Final[Mapping[int, Sequence[str]]] = {
+    REQUESTS: tuple(f"{phase}_us" for phase in PHASES),
+    ERRORS: (),
+    TALKERS: ("throttle_us",),
+    CLOSES: ("open_us",),
+    INTAKE: ("time_us",),
+}
+
+#: The columns that rows with the same key have the same in.
+KEYS: Final = (
+    ("kind", "int"),
+    ("window", "bigint"),  # minutes since the epoch
+    ("api_key", "int"),
+    ("client_id", "string"),
+    ("listener", "string"),
+    ("principal", "string"),
+    ("end", "int"),
+    ("error_code", "int"),
+    ("reason", "string"),
+    ("partition", "int"),
+    ("sample_ppm", "int"),
+)
+_LISTS: Final = (
+    ("sums", "array<bigint>"),
+    ("maxima", "array<bigint>"),
+    ("cells", "array<int>"),  # BUCKETS_MAX * number of phase + bucket, ascending
+    ("counts", "array<bigint>"),
+)
+_ARROW: Final = {
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "string": pa.string(),
+    "array<int>": pa.list_(pa.int32()),
+    "array<bigint>": pa.list_(pa.int64()),
+}
+#: The columns for Spark, and for Arrow.
+COLUMNS: Final = ", ".join(f"`{name}` {kind}" for name, kind in (*KEYS, *_LISTS))
+SCHEMA: Final = pa.schema([(name, _ARROW[kind]) for name, kind in (*KEYS, *_LISTS)])
+
+#: How many cells a row could have.
+CELL_NUMBERS: Final = BUCKETS_MAX * 8
+assert len(PHASES) <= 8
+
+NO_CELLS: Final = np.zeros(0, np.int64)
+
+
+def rows(
+    kind: int,
+    keys: Mapping[str, Any],
+    sums: Numbers,
+    maxima: Numbers,
+    cells: Numbers = NO_CELLS,
+    counts: Numbers = NO_CELLS,
+) -> Any:
+    """Rows of one kind, as a ``pyarrow.RecordBatch``.
+
+    Args:
+        kind: of all of them.
+        keys: columns of NumPy or Arrow; the others are 0 or empty.
+        sums: a line for each row, in the order of ``SUMS``.
+        maxima: the same for ``MAXIMA``.
+        cells: of all rows, ascending: the row's number times ``CELL_NUMBERS``, and the cell.
+        counts: how many are in each.
+    """
+    length = len(sums)
+    columns = []
+    for name, kind_of_column in KEYS:
+        if name == "kind":
+            columns.append(pa.repeat(pa.scalar(kind, pa.int32()), length))
+        elif name in keys:
+            columns.append(_column(keys[name], _ARROW[kind_of_column]))
+        else:
+            nothing = "" if kind_of_column == "string" else 0
+            columns.append(pa.repeat(pa.scalar(nothing, _ARROW[kind_of_column]), length))
+    bounds = np.searchsorted(cells, np.arange(length + 1) * CELL_NUMBERS)
+    columns += [
+        _even_lists(sums),
+        _even_lists(maxima),
+        _lists(bounds, numbers((cells % CELL_NUMBERS).astype(np.int32), pa.int32())),
+        _lists(bounds, numbers(counts.astype(np.int64), pa.int64())),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+
+
+def cell_numbers(of_row: Numbers, cells: Numbers) -> Numbers:
+    """What :func:`rows` takes for cells of rows."""
+    return of_row * CELL_NUMBERS + cells
+
+
+def counted(cells: Numbers, counts: Numbers | None = None) -> tuple[Numbers, Numbers]:
+    """Each cell once, ascending, and the sum of its counts; without counts each is one."""
+    if counts is None:
+        found, times = np.unique(cells, return_counts=True)
+        return found, times.astype(np.int64)
+    groups = Groups.by([cells])
+    return cells[groups.first], groups.sums(counts)
+
+
+def merged(batches: Iterable[Any]) -> list[Any]:
+    """Rows with the same key added, as record batches with one kind each."""
+    # What comes from Spark calls the elements of lists otherwise: its own schema has to do.
+    some = [each for each in batches if each.num_rows]
+    if not some:
+        return []
+    [whole] = pa.Table.from_batches(some).combine_chunks().to_batches()
+    kinds = whole["kind"].to_numpy()
+    found = []
+    for kind in np.unique(kinds):
+        of_kind = kinds == kind
+        found.append(
+            _merged(int(kind), whole if of_kind.all() else whole.filter(pa.array(of_kind)))
+        )
+    return found
+
+
+def _merged(kind: int, batch: Any) -> Any:
+    keys = {
+        name: batch[name] if column == "string" else batch[name].to_numpy()
+        for name, column in KEYS
+        if name != "kind"
+    }
+    groups = Groups.by(list(keys.values()))
+    first = numbers(groups.first, pa.int64())
+    of_row, cells, counts = unfolded(batch)
+    cells, counts = counted(cell_numbers(groups.of_row[of_row], cells), counts)
+    return rows(
+        kind,
+        {
+            name: each[groups.first] if isinstance(each, np.ndarray) else each.take(first)
+            for name, each in keys.items()
+        },
+        groups.sums(matrix(batch["sums"], len(SUMS[kind]))),
+        groups.maxima(matrix(batch["maxima"], len(MAXIMA[kind]))),
+        cells,
+        counts,
+    )
+
+
+def unfolded(batch: Any) -> tuple[Numbers, Numbers, Numbers]:
+    """Each cell of rows by itself: which row it is of, the cell, and its count."""
+    bounds = batch["cells"].offsets.to_numpy().astype(np.int64)
+    of_row = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+    cells = batch["cells"].flatten().to_numpy().astype(np.int64)
+    return of_row, cells, batch["counts"].flatten().to_numpy()
+
+
+def matrix(lists: Any, width: int) -> Numbers:
+    """Lists of one length, as the lines of a matrix."""
+    flat: Numbers = lists.flatten().to_numpy()
+    return flat.reshape(len(lists), width)
+
+
+def numbers(values: Any, kind: Any) -> Any:
+    """A column of Arrow over NumPy's memory.
+
+    ``pyarrow.array`` would load pandas for it, where that is installed, which takes a second.
+    """
+    contiguous = np.ascontiguousarray(values)
+    return pa.Array.from_buffers(kind, len(contiguous), [None, pa.py_buffer(contiguous)])
+
+
+def _column(values: Any, kind: Any) -> Any:
+    if isinstance(values, np.ndarray):
+        return numbers(values.astype(kind.to_pandas_dtype()), kind)
+    return values if values.type == kind else values.cast(kind)
+
+
+def _even_lists(lines: Numbers) -> Any:
+    bounds = np.arange(len(lines) + 1) * lines.shape[1]
+    return _lists(bounds, numbers(lines.astype(np.int64).reshape(-1), pa.int64()))
+
+
+def _lists(bounds: Numbers, values: Any) -> Any:
+    return pa.ListArray.from_arrays(numbers(bounds.astype(np.int32), pa.int32()), values)

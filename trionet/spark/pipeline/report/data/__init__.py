@@ -1,0 +1,1 @@
+"""From the pipeline's Parquet files to the figures of a report."""

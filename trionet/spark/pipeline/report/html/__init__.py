@@ -1,0 +1,1 @@
+"""A report as a single HTML page with charts."""

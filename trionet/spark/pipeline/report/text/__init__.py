@@ -1,0 +1,1 @@
+"""A report as tables of text, on a terminal, and as JSON."""

@@ -1,0 +1,295 @@
+"""The tables of a report, as text: the same on a terminal and in a page. Pure.
+
+What clients call themselves is made safe for a terminal here; for HTML it is escaped where that is
+written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import attrs
+
+from ....._util._printable import printable
+from ..data._figures import SHARES, Anomaly, Api, Close, Error, Quota, Report, Talker
+from ..data._folding import error_name
+from ..data._time_range import shown
+from ._quantities import NOTHING, count, duration, rate, rounded, share, size
+
+#: What goes through a request in turn, and the waiting for a quota behind it (KIP-219).
+PARTS: Final = {
+    "request_queue": "request queue",
+    "local": "local",
+    "remote": "remote",
+    "response_queue": "response queue",
+    "response_send": "response send",
+    "throttle": "throttle",
+}
+
+_MEASURES: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
+    "requests_per_s": ("request rate", rate),
+    "error_share": ("errors", share),
+    "total_p99_us": ("p99 of total", duration),
+}
+
+
+@attrs.frozen
+class Section:
+    """A table.
+
+    Attributes:
+        title: above it.
+        headings: of the columns; those that end with ``>`` have numbers, to the right.
+        rows: of texts that are safe to show.
+        note: below it.
+        nothing: instead of it, if it has no rows.
+    """
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+    nothing: str = ""
+
+
+def overview(report: Report) -> Sequence[tuple[str, str]]:
+    """What is said first, and of all."""
+    return [(name, text) for name, text in _overview(report) if text]
+
+
+def _overview(report: Report) -> Iterator[tuple[str, str]]:
+    traffic, seconds = report.traffic, report.seconds
+    yield "Folder", printable(report.folder)
+    yield "Time", f"{shown(report.start)} to {shown(report.end)}"
+    minutes = round(seconds / 60)
+    there = "" if report.windows == minutes else f", {count(report.windows)} of them with results"
+    yield "Minutes", f"{count(minutes)}{there}"
+    yield "Only", _filters(report)
+    is_sample = traffic.records != traffic.requests
+    sample = f", estimated from a sample of {count(traffic.records)}" if is_sample else ""
+    yield "Requests", f"{count(traffic.requests)}{sample}"
+    yield "Rate", f"{rate(traffic.requests / seconds)}, at most {_peak(report)}"
+    yield "Errors", f"{count(traffic.errors)} ({share(traffic.error_share)})"
+    yield "Received", f"{size(traffic.request_bytes)}, {size(traffic.request_bytes / seconds)}/s"
+    yield "Sent", f"{size(traffic.response_bytes)}, {size(traffic.response_bytes / seconds)}/s"
+    yield "Clients", count(report.clients)
+    total = report.percentiles["total"]
+    slowest = f", slowest {duration(traffic.max_us)}" if traffic.requests else ""
+    yield "Total time", ", ".join(f"{name} {duration(total[name])}" for name in SHARES) + slowest
+    yield "Throttled", f"{count(traffic.throttled)} requests"
+    yield "Anomalies", count(report.anomaly_count)
+    yield "In no minute", _intake(report)
+
+
+def _filters(report: Report) -> str:
+    filters = report.filters
+    named = {
+        "API": list(filters.apis.values()),
+        "client": list(map(_name, filters.clients)),
+        "listener": list(map(_name, filters.listeners)),
+    }
+    return ", ".join(f"{what} {' or '.join(names)}" for what, names in named.items() if names)
+
+
+def _peak(report: Report) -> str:
+    line = report.timeline
+    sums = [sum(each[n] for each in line.requests.values()) for n in range(line.bins.count)]
+    peaks = [each / seconds for each, seconds in zip(sums, line.seconds, strict=True)]
+    return f"{rate(max(peaks))} over {rounded(duration(line.bins.seconds * 1e6))}"
+
+
+def _intake(report: Report) -> str:
+    intake = report.intake
+    parts = (
+        (intake.late, "came after their minute was finished"),
+        (intake.malformed, "are no records of a request log"),
+        (intake.newer, "are of a newer version"),
+        (intake.ahead, "are of a time that was still to come"),
+    )
+    said = ", ".join(f"{count(number)} {what}" for number, what in parts if number)
+    return f"records of all clients: {said}" if said else ""
+
+
+def sections(report: Report, top: int) -> Sequence[Section]:
+    """All tables, in the order of a report.
+
+    Args:
+        report: what they say.
+        top: of how many a table tells at most.
+    """
+    return [
+        _apis(report),
+        _talkers(report),
+        _errors(report, top),
+        _closes(report, top),
+        _quotas(report),
+        _anomalies(report, top),
+    ]
+
+
+def _apis(report: Report) -> Section:
+    headings = ("API", "requests>", "share>", "rate>", "errors>", *(f"{name}>" for name in SHARES))
+    return Section(
+        "APIs",
+        (*headings, "max>", "received>", "sent>"),
+        [_api(api, report) for api in report.apis],
+        note="Times are totals; percentiles are of all minutes together, within 0.8 %.",
+        nothing="No requests.",
+    )
+
+
+def _api(api: Api, report: Report) -> Sequence[str]:
+    traffic, total = api.traffic, api.percentiles["total"]
+    return (
+        printable(api.name),
+        count(traffic.requests),
+        share(traffic.requests / (report.traffic.requests or 1)),
+        rate(traffic.requests / report.seconds),
+        count(traffic.errors),
+        *(duration(total[name]) for name in SHARES),
+        duration(traffic.max_us),
+        size(traffic.request_bytes),
+        size(traffic.response_bytes),
+    )
+
+
+def _talkers(report: Report) -> Section:
+    return Section(
+        "Top talkers",
+        (
+            "client",
+            "listener",
+            "requests>",
+            "share>",
+            "bytes>",
+            "share>",
+            "time>",
+            "share>",
+            "errors>",
+        ),
+        [_talker(each) for each in report.talkers],
+        note="Those with the largest share of requests, bytes or time.",
+        nothing="No requests.",
+    )
+
+
+def _talker(talker: Talker) -> Sequence[str]:
+    traffic = talker.traffic
+    return (
+        _name(talker.client_id),
+        _name(talker.listener),
+        count(traffic.requests),
+        share(talker.request_share),
+        size(traffic.bytes),
+        share(talker.byte_share),
+        duration(traffic.phase_us["total"]),
+        share(talker.time_share),
+        count(traffic.errors),
+    )
+
+
+def _errors(report: Report, top: int) -> Section:
+    requests = {api.name: api.traffic.requests for api in report.apis}
+    return Section(
+        "Errors",
+        ("API", "error", "requests>", "share of API>"),
+        [_error(each, requests.get(each.api, 0)) for each in report.errors[:top]],
+        note=_and_more(len(report.errors), top),
+        nothing="No errors.",
+    )
+
+
+def _error(error: Error, requests: int) -> Sequence[str]:
+    of_all = share(error.requests / requests) if requests else NOTHING
+    return printable(error.api), printable(error_name(error)), count(error.requests), of_all
+
+
+def _closes(report: Report, top: int) -> Section:
+    of_all = "Of all APIs. " if report.filters.apis else ""
+    return Section(
+        "Closed connections",
+        (
+            "reason",
+            "listener",
+            "connections>",
+            "open on average>",
+            "requests>",
+            "received>",
+            "sent>",
+        ),
+        [_close(each) for each in report.closes[:top]],
+        note=of_all + _and_more(len(report.closes), top),
+        nothing="No connection was closed.",
+    )
+
+
+def _close(close: Close) -> Sequence[str]:
+    return (
+        printable(close.reason),
+        _name(close.listener),
+        count(close.connections),
+        duration(close.open_mean_us),
+        count(close.requests),
+        size(close.bytes_received),
+        size(close.bytes_sent),
+    )
+
+
+def _quotas(report: Report) -> Section:
+    return Section(
+        "Quota pressure",
+        ("client", "principal", "listener", "throttled>", "share>", "waited>", "longest>"),
+        [_quota(each) for each in report.quotas],
+        note="Of all APIs." if report.filters.apis else "",
+        nothing="Nobody was throttled.",
+    )
+
+
+def _quota(quota: Quota) -> Sequence[str]:
+    return (
+        _name(quota.client_id),
+        _name(quota.principal),
+        _name(quota.listener),
+        count(quota.throttled),
+        share(quota.throttled / (quota.requests or 1)),
+        duration(quota.throttle_us),
+        duration(quota.throttle_max_us),
+    )
+
+
+def _anomalies(report: Report, top: int) -> Section:
+    return Section(
+        "Anomalies",
+        ("minute", "what", "was>", "expected>", "score>", "API", "client", "listener"),
+        [_anomaly(each) for each in report.anomalies[:top]],
+        note="Expected is the median of the hour before. " + _and_more(report.anomaly_count, top),
+        nothing="No minute was unlike the hour before it.",
+    )
+
+
+def _anomaly(anomaly: Anomaly) -> Sequence[str]:
+    what, written = measure(anomaly.measure)
+    return (
+        shown(anomaly.window),
+        what,
+        written(anomaly.value),
+        written(anomaly.expected),
+        f"{anomaly.score:+.1f}",
+        printable(anomaly.api),
+        _name(anomaly.client_id),
+        _name(anomaly.listener),
+    )
+
+
+def measure(name: str) -> tuple[str, Callable[[float], str]]:
+    """What a measure of anomalies is called, and how its values are written."""
+    return _MEASURES.get(name, (printable(name), lambda value: f"{value:,.6g}"))
+
+
+def _name(text: str) -> str:
+    return printable(text) if text else "(none)"
+
+
+def _and_more(number: int, top: int) -> str:
+    return f"{count(number - top)} more are not shown." if number > top else ""

@@ -1,0 +1,1 @@
+"""From rows of sums to the results of closed minutes: tables, anomalies, storage."""

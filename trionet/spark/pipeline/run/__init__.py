@@ -1,0 +1,1 @@
+"""The job itself: its settings, Spark session, topics and micro-batches."""

@@ -1,0 +1,1 @@
+"""Writing to topics: the writers that Spark calls, and their tasks."""

@@ -1,0 +1,1 @@
+"""Reading topics: planning in the driver, fetching and decoding in the executors."""

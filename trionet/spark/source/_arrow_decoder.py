@@ -1,0 +1,266 @@
+"""Fetched records as Arrow batches with the columns of Spark's Kafka connector.
+
+Imports pyarrow and numpy (extra ``spark``). An answer is decoded column by column: nothing is done
+for a single record, but for those that have headers and for messages of brokers before Kafka 0.11.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from ...client._topic_partition import TopicPartition
+from ...client.consumer.fetch._transaction_filter import TransactionFilter
+from ...errors import CorruptRecordError, WireFormatError
+from ...protocol.records._batch import (
+    CONTROL,
+    CRC_START,
+    PREFIX_SIZE,
+    TRANSACTIONAL,
+    BatchHeader,
+    Bytes,
+    read_header,
+)
+from ...protocol.records._crc32c import crc32c
+from ...protocol.records.columnar._arrow_columns import (
+    HEADERS,
+    binary_column,
+    headers_column,
+    number_column,
+)
+from ...protocol.records.columnar._numpy_batches import OpenedBatches, opened_together, read_headers
+from ...protocol.records.columnar._numpy_columns import (
+    TIMESTAMP_OF_LOG,
+    NumpyColumns,
+    decode_batches,
+)
+from ...protocol.records.message_sets._message_set import MessageHeader, decode_message_set
+from ._fetched import Fetched, pieces
+
+if TYPE_CHECKING:
+    from ...protocol.records.columnar._numpy_batches import BatchHeaders
+    from ...protocol.records.columnar._numpy_varints import Numbers
+
+LetsPass: TypeAlias = Callable[[Bytes, int, BatchHeader], bool]
+
+#: The most that one Arrow batch has; more than some thousand rows make nothing faster.
+BATCH_ROWS_MAX: Final = 10_000
+#: About the most bytes of keys and values in one.
+BATCH_BYTES_MAX: Final = 4 * 1024 * 1024
+#: Batches are decoded together until they hold so much.
+DECODED_BYTES: Final = 16 * 1024 * 1024
+
+#: TimestampType.NO_TIMESTAMP_TYPE, which messages have that know of no time.
+NO_TIMESTAMP_TYPE: Final = -1
+
+_TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+_MILLISECONDS_MAX: Final = (2**63 - 1) // 1000
+
+_FIELDS: Final = (
+    ("key", pa.binary()),
+    ("value", pa.binary()),
+    ("topic", pa.string()),
+    ("partition", pa.int32()),
+    ("offset", pa.int64()),
+    ("timestamp", _TIMESTAMP),
+    ("timestampType", pa.int32()),
+)
+_SCHEMAS: Final = (pa.schema(_FIELDS), pa.schema([*_FIELDS, ("headers", HEADERS)]))
+
+
+def schema(include_headers: bool) -> Any:
+    """The columns of a source, as a ``pyarrow.Schema``."""
+    return _SCHEMAS[include_headers]
+
+
+class ColumnDecoder:
+    """Decodes what was fetched of one partition.
+
+    Args:
+        name: of the partition.
+        include_headers: whether there is a column of headers.
+        is_read_committed: leave out what was aborted.
+        checks_crcs: look at the checksum of each batch.
+    """
+
+    def __init__(
+        self,
+        name: TopicPartition,
+        *,
+        include_headers: bool = False,
+        is_read_committed: bool = False,
+        checks_crcs: bool = True,
+    ) -> None:
+        self._name = name
+        self._include_headers = include_headers
+        self._is_read_committed = is_read_committed
+        self._checks_crcs = checks_crcs
+        self._schema = schema(include_headers)
+        # Columns of one value are made once, and cut to the length of each batch.
+        self._topics = _repeated(name.topic)
+        self._partitions = number_column(
+            pa.int32(), np.full(BATCH_ROWS_MAX, name.partition, np.int32)
+        )
+
+    def decode(self, fetched: Fetched) -> Iterator[Any]:
+        """The records as ``pyarrow.RecordBatch``, at most ``BATCH_ROWS_MAX`` in each.
+
+        Raises:
+            CorruptRecordError: a batch cannot be read.
+        """
+        try:
+            for columns in self._columns(fetched):
+                yield from self._cut(columns)
+        except WireFormatError as error:
+            raise CorruptRecordError(
+                f"{self._name} from offset {fetched.start} on cannot be read: {error}; begin behind"
+                " it, with startingOffsets of a new query",
+                *self._name,
+                fetched.start,
+            ) from error
+
+    # Columns of everything but what is the same for all.
+
+    def _columns(self, fetched: Fetched) -> Iterator[list[Any]]:
+        passes = TransactionFilter(
+            fetched.aborted, is_read_committed=self._is_read_committed
+        ).lets_pass
+        for piece in pieces(fetched.records):
+            if isinstance(piece, list):
+                yield from self._of_batches(np.array(piece), fetched, passes)
+            else:
+                pos, message = piece
+                data = bytes(memoryview(fetched.records)[pos : pos + message.size])
+                yield from self._of_message(data, message, fetched)
+
+    def _of_batches(
+        self, places: Numbers, fetched: Fetched, passes: LetsPass
+    ) -> Iterator[list[Any]]:
+        records = fetched.records
+        headers = read_headers(records, places)
+        behind = np.flatnonzero(headers["base_offset"] >= fetched.until)
+        if len(behind):
+            places, headers = places[: behind[0]], headers[: behind[0]]
+        self._check(records, places, headers)
+        shown = headers["count"] > 0
+        if np.any(headers["attributes"] & (TRANSACTIONAL | CONTROL)):
+            each = (passes(records, pos, read_header(records, pos)) for pos in places.tolist())
+            shown &= np.fromiter(each, np.bool_, len(places))
+        if not shown.all():
+            places, headers = places[shown], headers[shown]
+        for opened in opened_together(records, places, headers, DECODED_BYTES):
+            yield from self._of_records(opened, fetched)
+
+    def _check(self, records: Bytes, places: Numbers, headers: BatchHeaders) -> None:
+        if len(headers) and headers["count"].min() < 0:
+            raise WireFormatError(f"a batch has {headers['count'].min()} records")
+        if not self._checks_crcs:
+            return
+        with memoryview(records) as view:
+            ends = (places + PREFIX_SIZE + headers["length"]).tolist()
+            crcs = headers["crc"].tolist()
+            for start, end, crc in zip((places + CRC_START).tolist(), ends, crcs, strict=True):
+                if crc32c(view[start:end]) != crc:
+                    raise WireFormatError("the checksum of a batch is wrong")
+
+    def _of_records(self, opened: OpenedBatches, fetched: Fetched) -> Iterator[list[Any]]:
+        columns = decode_batches(*opened, with_headers=self._include_headers)
+        types = (opened.headers["attributes"] & TIMESTAMP_OF_LOG != 0).astype(np.int32)
+        timestamp_types = np.repeat(types, opened.headers["count"])
+        wanted = (columns.offsets >= fetched.start) & (columns.offsets < fetched.until)
+        if not wanted.all():
+            kept = np.flatnonzero(wanted)
+            columns, timestamp_types = _chosen(columns, kept), timestamp_types[kept]
+        if not len(columns.offsets):
+            return
+        arrays = [
+            binary_column(columns.body, columns.key_starts, columns.key_lengths),
+            binary_column(columns.body, columns.value_starts, columns.value_lengths),
+            number_column(pa.int64(), columns.offsets),
+            _microseconds(columns.timestamps),
+            number_column(pa.int32(), timestamp_types),
+        ]
+        if self._include_headers:
+            arrays.append(headers_column(columns))
+        yield arrays
+
+    def _of_message(
+        self, message: bytes, header: MessageHeader, fetched: Fetched
+    ) -> Iterator[list[Any]]:
+        """Of one message of a broker before Kafka 0.11, or of a set that is compressed in one."""
+        rows, _ = decode_message_set(message)
+        rows = [each for each in rows if fetched.start <= each[0] < fetched.until]
+        if not rows:
+            return
+        timestamp_type = header.timestamp_type if header.magic else NO_TIMESTAMP_TYPE
+        offsets, timestamps, keys, values, _ = zip(*rows, strict=True)
+        arrays = [
+            pa.array(keys, pa.binary()),
+            pa.array(values, pa.binary()),
+            number_column(pa.int64(), np.array(offsets, np.int64)),
+            _microseconds(np.array(timestamps, np.int64)),
+            number_column(pa.int32(), np.full(len(rows), timestamp_type, np.int32)),
+        ]
+        if self._include_headers:  # which these know nothing of
+            arrays.append(pa.nulls(len(rows), HEADERS))
+        yield arrays
+
+    # Batches.
+
+    def _cut(self, arrays: Sequence[Any]) -> Iterator[Any]:
+        """Batches of a good size; nothing is copied for them."""
+        key, value, *rest = arrays
+        rows = len(key)
+        size = max(key.nbytes + value.nbytes, 1)
+        step = max(min(BATCH_ROWS_MAX, rows * BATCH_BYTES_MAX // size), 1)
+        for start in range(0, rows, step):
+            count = min(step, rows - start)
+            constants = self._topics[:count], self._partitions[:count]
+            first, second = key.slice(start, count), value.slice(start, count)
+            others = (each.slice(start, count) for each in rest)
+            yield pa.RecordBatch.from_arrays(
+                [first, second, *constants, *others], schema=self._schema
+            )
+
+
+def _repeated(text: str) -> Any:
+    """A column of one text; ``pa.repeat`` would import pandas, see :func:`.number_column`."""
+    data = text.encode()
+    ends = np.arange(BATCH_ROWS_MAX + 1, dtype=np.int32) * np.int32(len(data))
+    return pa.StringArray.from_buffers(
+        BATCH_ROWS_MAX, pa.py_buffer(ends), pa.py_buffer(data * BATCH_ROWS_MAX)
+    )
+
+
+def _chosen(columns: NumpyColumns, kept: Numbers) -> NumpyColumns:
+    """Some of the records, by their numbers."""
+    return NumpyColumns(
+        columns.body,
+        columns.offsets[kept],
+        columns.timestamps[kept],
+        columns.key_starts[kept],
+        columns.key_lengths[kept],
+        columns.value_starts[kept],
+        columns.value_lengths[kept],
+        {
+            number: columns.headers[before]
+            for number, before in enumerate(kept.tolist())
+            if before in columns.headers
+        }
+        if columns.headers
+        else {},
+    )
+
+
+def _microseconds(milliseconds: Numbers) -> Any:
+    """Times of records as Spark has them.
+
+    Raises:
+        WireFormatError: one is beyond what a timestamp can be.
+    """
+    if milliseconds.max() > _MILLISECONDS_MAX or milliseconds.min() < -_MILLISECONDS_MAX:
+        raise WireFormatError("a record's timestamp is beyond 64 bits of microseconds")
+    return number_column(_TIMESTAMP, milliseconds * 1000)

@@ -1,0 +1,258 @@
+"""Peers that speak Kafka's protocol by hand: a stream and the generated codecs, nothing else.
+
+One uses a trio stream, the other a blocking socket. They have no retries, no metadata and no rules:
+what a test sends is what is transmitted. The class of a request determines its API; the test
+chooses the version.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final, cast
+
+import trio
+
+from ..protocol._codec import ApiVersionCodec, lookup, schema_versions
+from ..protocol._header import decode_response_header, encode_request_header, frame
+from ..protocol._request_keys import api_key_of
+from ..protocol._wire import Chunk, Message
+
+CLIENT_ID: Final = "raw-peer"
+# The timeout of a blocking read or write, so that a hanging test fails.
+BLOCKING_SECONDS: Final = 30.0
+_READ_BYTES: Final = 64 * 1024
+_SIZE_BYTES: Final = 4
+
+
+def codec_for(request: Message, version: int) -> ApiVersionCodec:
+    """The codec of a request and its response.
+
+    Raises:
+        ValueError: it is not a request, or does not have this version.
+    """
+    key = api_key_of(request)
+    codec = lookup(key, version)
+    if codec is None:
+        versions, name = schema_versions(key), type(request).__name__
+        raise ValueError(
+            f"{name} has no version {version}; allowed: {versions[0]} to {versions[-1]}"
+        )
+    return codec
+
+
+def encode_request(
+    request: Message, version: int, correlation_id: int = 1, client_id: str | None = CLIENT_ID
+) -> bytes:
+    """Encode a request as a frame, with its size prefix.
+
+    Raises:
+        ValueError: it is not a request, or does not have this version.
+        LocalProtocolError: a value does not fit into its field.
+    """
+    codec = codec_for(request, version)
+    chunks: list[Chunk] = [encode_request_header(codec, correlation_id, client_id)]
+    codec.encode_request(request, chunks)
+    return b"".join(cast(list[bytes], frame(chunks)))
+
+
+def host_and_port(address: str) -> tuple[str, int]:
+    """Split ``127.0.0.1:9092`` or ``[::1]:9092``."""
+    host, _, port = address.rpartition(":")
+    return host.strip("[]"), int(port)
+
+
+class _Pipeline:
+    """The requests that were sent and have no response yet, the oldest first."""
+
+    def __init__(self, client_id: str | None) -> None:
+        self._client_id = client_id
+        self._next = 1
+        self._sent: deque[tuple[ApiVersionCodec, int]] = deque()
+
+    def encode(self, request: Message, version: int, *, has_response: bool = True) -> bytes:
+        data = encode_request(request, version, self._next, self._client_id)
+        if has_response:
+            self._sent.append((codec_for(request, version), self._next))
+        self._next += 1
+        return data
+
+    def decode(self, payload: bytes) -> Any:
+        codec, expected = self._sent.popleft()
+        correlation_id, position = decode_response_header(codec, payload)
+        assert expected == correlation_id, f"response to {codec} is out of order"
+        return codec.decode_response(payload, position)
+
+
+class RawPeer:
+    """A Kafka connection in trio, by hand.
+
+    Methods that wait for a response raise EOFError when the peer closes the connection.
+
+    Args:
+        stream: the stream to use: TCP, TLS or in memory; the caller closes it.
+        client_id: of its requests.
+
+    Attributes:
+        stream: that stream.
+    """
+
+    def __init__(self, stream: trio.abc.Stream, client_id: str | None = CLIENT_ID) -> None:
+        self.stream = stream
+        self._pipeline = _Pipeline(client_id)
+        self._received = bytearray()
+
+    async def call(self, request: Message, version: int) -> Any:
+        """Send a request and wait for its response."""
+        await self.send(request, version)
+        return await self.receive()
+
+    async def send(self, request: Message, version: int) -> None:
+        """Send a request; :meth:`receive` returns the responses in order."""
+        await self.send_bytes(self._pipeline.encode(request, version))
+
+    async def send_unanswered(self, request: Message, version: int) -> None:
+        """Send a request that has no response (a Produce with acks=0)."""
+        await self.send_bytes(self._pipeline.encode(request, version, has_response=False))
+
+    async def send_bytes(self, data: bytes) -> None:
+        """Send raw bytes."""
+        try:
+            await self.stream.send_all(data)
+        except trio.BrokenResourceError as error:
+            raise EOFError("connection closed by the peer") from error
+
+    async def send_frame(self, payload: bytes) -> None:
+        """Send a payload with its size prefix."""
+        await self.send_bytes(len(payload).to_bytes(_SIZE_BYTES, "big") + payload)
+
+    async def receive(self) -> Any:
+        """The decoded response to the oldest pending request."""
+        return self._pipeline.decode(await self.receive_frame())
+
+    async def receive_frame(self) -> bytes:
+        """The next frame without its size prefix."""
+        size = int.from_bytes(await self._receive(_SIZE_BYTES), "big")
+        return await self._receive(size)
+
+    async def receive_to_end(self) -> bytes:
+        """Everything until the connection ends, in order or by a reset."""
+        while await self._receive_some():
+            pass
+        return bytes(self._received)
+
+    async def _receive(self, count: int) -> bytes:
+        await trio.lowlevel.checkpoint()
+        while len(self._received) < count:
+            if not await self._receive_some():
+                raise EOFError(f"connection closed by the peer before byte {count}")
+        data = bytes(self._received[:count])
+        del self._received[:count]
+        return data
+
+    async def _receive_some(self) -> bool:
+        await trio.lowlevel.checkpoint()
+        try:
+            data = await self.stream.receive_some(_READ_BYTES)
+        except trio.BrokenResourceError:
+            return False
+        self._received += data
+        return bool(data)
+
+
+@asynccontextmanager
+async def open_raw_peer(address: str, client_id: str | None = CLIENT_ID) -> AsyncIterator[RawPeer]:
+    """Connect to ``host:port`` without TLS; closed at the end of the block.
+
+    Raises:
+        OSError: the connection could not be made.
+    """
+    stream = await trio.open_tcp_stream(*host_and_port(address))
+    async with stream:
+        yield RawPeer(stream, client_id)
+
+
+class BlockingRawPeer:
+    """A Kafka connection of a synchronous program, by hand; see :class:`RawPeer`.
+
+    Args:
+        sock: the connected socket to use, with or without TLS; the caller closes it.
+        client_id: of its requests.
+
+    Attributes:
+        socket: that socket.
+    """
+
+    def __init__(self, sock: socket.socket, client_id: str | None = CLIENT_ID) -> None:
+        self.socket = sock
+        self._pipeline = _Pipeline(client_id)
+
+    def call(self, request: Message, version: int) -> Any:
+        """Send a request and wait for its response."""
+        self.send(request, version)
+        return self.receive()
+
+    def send(self, request: Message, version: int) -> None:
+        """Send a request; :meth:`receive` returns the responses in order."""
+        self.send_bytes(self._pipeline.encode(request, version))
+
+    def send_unanswered(self, request: Message, version: int) -> None:
+        """Send a request that has no response (a Produce with acks=0)."""
+        self.send_bytes(self._pipeline.encode(request, version, has_response=False))
+
+    def send_bytes(self, data: bytes) -> None:
+        """Send raw bytes."""
+        try:
+            self.socket.sendall(data)
+        except ConnectionError as error:
+            raise EOFError("connection closed by the peer") from error
+
+    def send_frame(self, payload: bytes) -> None:
+        """Send a payload with its size prefix."""
+        self.send_bytes(len(payload).to_bytes(_SIZE_BYTES, "big") + payload)
+
+    def receive(self) -> Any:
+        """The decoded response to the oldest pending request."""
+        return self._pipeline.decode(self.receive_frame())
+
+    def receive_frame(self) -> bytes:
+        """The next frame without its size prefix."""
+        size = int.from_bytes(self._receive(_SIZE_BYTES), "big")
+        return self._receive(size)
+
+    def receive_to_end(self) -> bytes:
+        """Everything until the connection ends, in order or by a reset."""
+        received = bytearray()
+        while data := self._receive_some(_READ_BYTES):
+            received += data
+        return bytes(received)
+
+    def _receive(self, count: int) -> bytes:
+        received = bytearray()
+        while len(received) < count:
+            data = self._receive_some(count - len(received))
+            if not data:
+                raise EOFError(f"connection closed by the peer before byte {count}")
+            received += data
+        return bytes(received)
+
+    def _receive_some(self, count: int) -> bytes:
+        try:
+            return self.socket.recv(count)
+        except ConnectionError:
+            return b""
+
+
+@contextmanager
+def raw_peer(address: str, client_id: str | None = CLIENT_ID) -> Iterator[BlockingRawPeer]:
+    """Connect to ``host:port`` without TLS; closed at the end of the block.
+
+    A read or write times out after 30 s.
+
+    Raises:
+        OSError: the connection could not be made.
+    """
+    with socket.create_connection(host_and_port(address), timeout=BLOCKING_SECONDS) as sock:
+        yield BlockingRawPeer(sock, client_id)

@@ -1,0 +1,283 @@
+"""What tests of every kind can ask a broker and do with it.
+
+:class:`Controls` has the methods that do not wait. Those that wait are coroutines in a trio program
+(:class:`~trionet.testing.BrokerControl`) and block in others
+(:class:`~trionet.testing.ThreadedBroker`), under the same names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import itemgetter
+
+import attrs
+
+from ..._util._counted import counted
+from ...broker import Broker
+from ...broker.log import Log
+from ...server._connection import Connection
+from ..faults._faults import Apis, Faults
+from ..faults._interception import Interception
+from ..internals._broker_internals import InLoop, NodeInternals, internals_of
+from ..internals._broker_operations import Condition
+from ..internals._groups import GroupView, group_view
+from ..internals._records import Record, records_in
+from ..requests._seen_requests import SeenRequest, Which, api_keys_of
+
+# How many lines :meth:`Controls.log` returns at most.
+LOG_LINES_MAX = 200
+
+
+@attrs.frozen
+class ConnectionView:
+    """An open connection of a broker.
+
+    Attributes:
+        id: identifies it in faults and requests.
+        node: the ``node.id`` of the broker.
+        peer: the address and port of the client.
+        software: the client's name and version.
+        principal: the authenticated principal, such as ``User:ANONYMOUS``.
+        requests: how many requests it has sent.
+    """
+
+    id: str
+    node: int
+    peer: str
+    software: tuple[str, str]
+    principal: str
+    requests: int
+
+
+class Controls:
+    """A running broker under test.
+
+    Args:
+        broker: the broker; all its requests are intercepted from now on.
+        in_loop: calls a function in the broker's loop.
+
+    Attributes:
+        faults: injects faults; see :class:`~trionet.testing.Faults`.
+    """
+
+    def __init__(self, broker: Broker, in_loop: InLoop) -> None:
+        self._inside = internals_of(broker)
+        self._in_loop = in_loop
+        self._interception = Interception(self._inside)
+        self.faults = Faults(self._interception, in_loop)
+
+    # The broker's contents.
+
+    def topics(self) -> dict[str, int]:
+        """The number of partitions of each topic."""
+        topics = self._inside.cluster.topics
+        return self._in_loop(lambda: {topic.name: topic.partitions for topic in topics})
+
+    def records(self, topic: str, partition: int | None = None) -> list[Record]:
+        """The records of a topic, or of one partition, that a consumer can read now.
+
+        In the order of partitions and offsets; open and aborted transactions are included.
+
+        Raises:
+            LookupError: the topic or partition does not exist.
+        """
+        return self._in_loop(lambda: self._records(topic, partition))
+
+    def values(self, topic: str, partition: int | None = None) -> list[bytes | None]:
+        """The values of :meth:`records`."""
+        return [record.value for record in self.records(topic, partition)]
+
+    def _records(self, topic: str, partition: int | None) -> list[Record]:
+        return [record for log in self._logs(topic, partition) for record in records_in(log)]
+
+    def _logs(self, topic: str, partition: int | None) -> list[Log]:
+        state = self._inside.nodes[0].state
+        known = state.topics.get(topic)
+        if known is None:
+            names = ", ".join(sorted(each.name for each in state.topics)) or "none"
+            raise LookupError(f"topic {topic} does not exist; topics: {names}")
+        if partition is not None and not 0 <= partition < known.partitions:
+            there = counted(known.partitions, "partition")
+            raise LookupError(f"partition {partition} does not exist; topic {topic} has {there}")
+        indexes = range(known.partitions) if partition is None else [partition]
+        logs = (state.get_log(topic, index) for index in indexes)
+        return [log for log in logs if log is not None]
+
+    def group(self, id: str) -> GroupView:
+        """A consumer group as it is now: its state, members and offsets."""
+        return self._in_loop(lambda: group_view(self._inside, id))
+
+    def groups(self) -> list[str]:
+        """The names of all consumer groups."""
+        coordinators = self._inside.coordinators()
+        return self._in_loop(lambda: sorted(id for each in coordinators for id in each.groups))
+
+    def connections(self) -> list[ConnectionView]:
+        """The connections that are open now."""
+        return self._in_loop(
+            lambda: [
+                _connection(node, channel.id, channel.attachment, str(channel.principal))
+                for node in self._inside.nodes
+                for _, channel in node.channels()
+            ]
+        )
+
+    # The requests it received.
+
+    def requests(
+        self,
+        apis: Apis = None,
+        *,
+        topic: str | None = None,
+        group: str | None = None,
+        client_id: str | None = None,
+        connection: str | None = None,
+        node: int | None = None,
+    ) -> list[SeenRequest]:
+        """The requests received, the oldest first; the last 10,000, up to 64 MiB in all.
+
+        Args:
+            apis: one API or several, by name or number; None for all.
+            topic: only about this topic.
+            group: only about this consumer group.
+            client_id: only from clients with this id.
+            connection: only on the connection with this id.
+            node: only to the broker with this ``node.id``.
+
+        Raises:
+            ValueError: an API does not exist.
+        """
+        which = Which(
+            api_keys=api_keys_of(apis),
+            topic=topic,
+            group=group,
+            client_id=client_id,
+            connection=connection,
+            node=node,
+        )
+        return [request for request in self._interception.seen if which.matches(request)]
+
+    def forget_requests(self) -> None:
+        """Forget the requests received so far."""
+        self._in_loop(self._interception.seen.clear)
+
+    def log(self, *, since_ms: int = 0) -> str:
+        """The last requests with their outcomes, and the broker's log, as lines of text.
+
+        Also available after the broker has stopped.
+
+        Args:
+            since_ms: only from this time on, in ms since the epoch.
+        """
+        # A time in ms that was divided by 1000 and multiplied again may be a little smaller.
+        lines = [line for line in self._log_lines() if round(line[0] * 1000, 3) >= since_ms]
+        lines.sort(key=itemgetter(0))
+        return "\n".join(line for _, line in lines[-LOG_LINES_MAX:])
+
+    def _log_lines(self) -> list[tuple[float, str]]:
+        """Lines with their times in seconds since the epoch."""
+        seen = self._interception.seen
+        return [(request.time_ms / 1000, request.as_line()) for request in seen]
+
+    # Immediate operations.
+
+    def expire_members(self, group: str, member_ids: Iterable[str] | None = None) -> None:
+        """Expire members of a group, or all, as if their session timeout had passed.
+
+        Raises:
+            LookupError: the group does not exist.
+        """
+        ids = None if member_ids is None else list(member_ids)
+
+        def expire() -> None:
+            groups = self._inside.groups_of(group)
+            if groups is None:
+                raise LookupError(f"group {group} does not exist")
+            groups.expire_members(group, ids)
+
+        self._in_loop(expire)
+
+    # Conditions to wait for.
+
+    def _enough_records(
+        self, topic: str, count: int, partition: int | None
+    ) -> Condition[list[Record]]:
+        last: list[tuple[Log, int]] = []
+
+        def logs() -> list[Log]:
+            known = self._inside.cluster.topics.get(topic)
+            return self._logs(topic, partition) if known is not None else []
+
+        def records() -> list[Record]:
+            return [record for log in logs() for record in records_in(log)]
+
+        def poll() -> list[Record] | None:
+            nonlocal last
+            # Decoding is slow: records are decoded only if there may be enough, and only once.
+            if count > sum(log.high_watermark - log.start_offset for log in logs()):
+                return None
+            current = [(log, log.high_watermark) for log in logs()]
+            if current and current == last:
+                return None
+            last = current
+            found = records()
+            return found if len(found) >= count else None
+
+        return Condition(
+            f"{counted(count, 'record')} in {topic}", poll, lambda: f"there are {len(records())}"
+        )
+
+    def _enough_requests(
+        self, apis: Apis, count: int, topic: str | None
+    ) -> Condition[list[SeenRequest]]:
+        which = Which(api_keys=api_keys_of(apis), topic=topic)
+        found: list[SeenRequest] = []
+        beginning = position = self._interception.seen.beginning
+
+        def poll() -> list[SeenRequest] | None:
+            nonlocal beginning, position
+            seen = self._interception.seen
+            if beginning != seen.beginning:  # requests were forgotten meanwhile
+                beginning = seen.beginning
+                found.clear()
+            found.extend(each for each in seen.since(position) if which.matches(each))
+            position = seen.total
+            return found if len(found) >= count else None
+
+        return Condition(
+            f"{counted(count, 'request')} {apis or 'of any API'}",
+            poll,
+            lambda: f"there were {len(found)}",
+        )
+
+    def _group_in_state(self, id: str, state: str, members: int | None) -> Condition[GroupView]:
+        def poll() -> GroupView | None:
+            found = group_view(self._inside, id)
+            is_there = found.state == state and members in (None, len(found.members))
+            return found if is_there else None
+
+        with_members = "" if members is None else f" with {counted(members, 'member')}"
+        return Condition(
+            f"group {id} in state {state}{with_members}",
+            poll,
+            lambda: f"it is {group_view(self._inside, id)}",
+        )
+
+    def _committed(self, id: str, topic: str, partition: int, offset: int) -> Condition[GroupView]:
+        def poll() -> GroupView | None:
+            found = group_view(self._inside, id)
+            return found if found.offsets.get((topic, partition), -1) >= offset else None
+
+        return Condition(
+            f"offset {offset} of {topic}-{partition} committed by group {id}",
+            poll,
+            lambda: f"committed: {group_view(self._inside, id).offsets}",
+        )
+
+
+def _connection(
+    node: NodeInternals, id: str, connection: Connection, principal: str
+) -> ConnectionView:
+    return ConnectionView(
+        id, node.id, connection.peer, connection.client_software, principal, connection.requests
+    )

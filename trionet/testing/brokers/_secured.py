@@ -1,0 +1,117 @@
+"""Brokers with TLS and SASL for tests, with certificates generated at run time.
+
+One certificate authority and one certificate for ``localhost`` and 127.0.0.1 serve all brokers of a
+process; neither its key nor any password is stored.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Final
+
+import attrs
+import trio
+
+from ...errors import ConfigError
+from ...net.sasl._scram import HASHES, ScramCredential, salted
+from ..internals._broker_internals import BrokerInternals
+from ._client_configs import ClientSecurity
+
+USERNAME: Final = "tester"
+PASSWORD: Final = "not a secret"  # noqa: S105  # of brokers that live for a test
+MECHANISMS: Final = ("PLAIN", *HASHES)
+
+
+@attrs.frozen(kw_only=True)
+class Security:
+    """The security of a broker under test.
+
+    Attributes:
+        settings: the broker settings.
+        client: what clients need.
+    """
+
+    settings: dict[str, object]
+    client: ClientSecurity
+
+    def check(self, settings: Mapping[str, object]) -> None:
+        """Reject settings that conflict with these.
+
+        Raises:
+            ConfigError: they include listeners.
+        """
+        if self.settings and "listeners" in settings:
+            raise ConfigError(
+                "listeners cannot be combined with tls or sasl, which define a listener; to secure"
+                " listeners of your own, use settings instead of tls and sasl"
+            )
+
+
+def security_of(*, tls: bool, sasl: str | None) -> Security:
+    """The security of a broker whose only listener has TLS, SASL, or both.
+
+    Raises:
+        ConfigError: the mechanism is not allowed, or a package is not installed.
+    """
+    if sasl is not None and sasl not in MECHANISMS:
+        raise ConfigError(f"invalid sasl={sasl!r}; allowed: {', '.join(MECHANISMS)}")
+    pem = _certificates() if tls else None
+    client = ClientSecurity(
+        ca_pem=None if pem is None else pem.authority,
+        sasl_mechanism=sasl,
+        username=None if sasl is None else USERNAME,
+        password=None if sasl is None else PASSWORD,
+    )
+    if client.protocol == "PLAINTEXT":
+        return Security(settings={}, client=client)
+    settings: dict[str, object] = {"listeners": f"{client.protocol}://127.0.0.1:0"}
+    if pem is not None:
+        settings["ssl.keystore.type"] = "PEM"
+        settings["ssl.keystore.key"] = pem.key
+        settings["ssl.keystore.certificate.chain"] = pem.chain
+    if sasl is not None:
+        settings["sasl.enabled.mechanisms"] = sasl
+    if sasl == "PLAIN":
+        settings[f"listener.name.{client.protocol.lower()}.plain.sasl.jaas.config"] = (
+            "org.apache.kafka.common.security.plain.PlainLoginModule required"
+            f' user_{USERNAME}="{PASSWORD}";'
+        )
+    return Security(settings=settings, client=client)
+
+
+async def add_users(inside: BrokerInternals, client: ClientSecurity) -> None:
+    """Create the user's SCRAM credentials; for PLAIN the settings have the password."""
+    await trio.lowlevel.checkpoint()
+    if client.sasl_mechanism in HASHES:
+        credentials = inside.cluster.scram_credentials
+        assert credentials is not None, "a listener with SASL has loaded them"
+        made = {client.sasl_mechanism: _credential(client.sasl_mechanism)}
+        await credentials.put(USERNAME, made)
+
+
+@functools.cache
+def _credential(mechanism: str) -> ScramCredential:
+    return salted(mechanism, PASSWORD)
+
+
+@attrs.frozen
+class _Pem:
+    authority: str
+    chain: str
+    key: str
+
+
+@functools.cache
+def _certificates() -> _Pem:
+    try:
+        import trustme
+    except ImportError:
+        raise ConfigError("tls=True needs the package trustme: install trionet[testing]") from None
+    authority = trustme.CA()
+    issued = authority.issue_cert("localhost", "127.0.0.1")
+    return _Pem(
+        authority.cert_pem.bytes().decode(),
+        "".join(pem.bytes().decode() for pem in issued.cert_chain_pems),
+        issued.private_key_pem.bytes().decode(),
+    )

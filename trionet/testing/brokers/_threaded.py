@@ -1,0 +1,440 @@
+"""A broker in its own thread, for programs that block.
+
+The problem: a synchronous client blocks the thread of the test, so a broker in the same thread
+could never respond. And a test must be able to inspect the broker, wait for it and inject faults
+from any thread, although nothing in the broker is thread-safe.
+
+The choice: ``trio.run`` in a thread, and every access as a function that the broker's loop calls
+(``TrioToken.run_sync_soon``), whose result comes back in a ``concurrent.futures.Future``. A wait
+for a result also ends when the loop ends, so that a crash of the broker cannot hang the test. Calls
+made in the broker's own thread, from ``when=`` functions, run directly.
+
+Rejected: a broker in a subprocess (its state and its errors would have to be serialised, and
+starting it takes a hundred times as long) and ``trio.from_thread`` (it needs a thread started by
+trio). Think again if tests need more of the CPU than one process has.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from contextlib import contextmanager, suppress
+from functools import partial
+from typing import Any, TypeVar
+
+import attrs
+import trio
+
+from ...broker import Broker, BrokerStatistics, open_broker
+from ...errors import LocalProtocolError
+from ...metrics._log_ring import LogRing
+from ..faults._faults import Apis
+from ..internals import _broker_operations as chores
+from ..internals._broker_internals import internals_of
+from ..internals._groups import GroupView
+from ..internals._records import Record, Seed
+from ..requests._seen_requests import SeenRequest
+from ._client_configs import ClientSecurity, client_config
+from ._controls import Controls
+from ._secured import Security, add_users, security_of
+from ._topic_settings import NewTopics, Topics, parse_topics
+
+T = TypeVar("T")
+
+# The default timeout of waits.
+WAIT_SECONDS = 10.0
+
+ENDED = (
+    "the broker has stopped, at the end of its with block or of the test of its fixture; inspect"
+    " it before that"
+)
+
+
+@attrs.frozen
+class _Loop:
+    """The broker's loop, as seen from other threads."""
+
+    token: trio.lowlevel.TrioToken
+    nursery: trio.Nursery
+    ended: Future[None]
+    thread: int
+
+    def call(self, function: Callable[[], T], /) -> T:
+        if threading.get_ident() == self.thread:  # in ``when``, or a function of ``response``
+            return function()
+        future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(function())
+            except Exception as error:  # boundary: an error of the caller must not stop the broker
+                future.set_exception(error)
+
+        self._soon(run)
+        return self._result(future)
+
+    def run(self, function: Callable[..., Awaitable[T]], *arguments: Any) -> T:
+        if threading.get_ident() == self.thread:
+            raise LocalProtocolError(
+                "this call waits for the broker, so it cannot be made in the broker's own thread,"
+                " from when= or from a function that makes a response"
+            )
+        future: Future[T] = Future()
+
+        async def run() -> None:
+            await trio.lowlevel.checkpoint()
+            try:
+                future.set_result(await function(*arguments))
+            except Exception as error:  # boundary: as in call
+                future.set_exception(error)
+
+        self._soon(partial(self.nursery.start_soon, run))
+        return self._result(future)
+
+    def _soon(self, function: Callable[[], object]) -> None:
+        try:
+            self.token.run_sync_soon(function)
+        except trio.RunFinishedError:
+            raise trio.RunFinishedError(ENDED) from None
+
+    def _result(self, future: Future[T]) -> T:
+        # A loop that crashes never runs the function.
+        futures: list[Future[Any]] = [future, self.ended]
+        wait(futures, return_when=FIRST_COMPLETED)
+        if not future.done():
+            raise trio.RunFinishedError(ENDED)
+        return future.result()
+
+
+class ThreadedBroker(Controls):
+    """A running broker, usable from any thread; made by :func:`broker`.
+
+    The methods are those of :class:`~trionet.testing.BrokerControl`, but block.
+    Waits have a timeout, and raise ``TimeoutError``. It has more than 25 methods because each
+    operation of a broker needs one that crosses threads.
+
+    Attributes:
+        bootstrap_servers: the address for clients, as in ``"127.0.0.1:50123"``.
+        cluster_id: as clients see it.
+        security: what clients need to connect, with TLS or SASL.
+    """
+
+    def __init__(
+        self, broker: Broker, loop: _Loop, security: ClientSecurity, logged: LogRing
+    ) -> None:
+        super().__init__(broker, loop.call)
+        self._broker = broker
+        self._loop = loop
+        self._logged = logged
+        self.bootstrap_servers = broker.bootstrap_servers
+        self.cluster_id = broker.cluster_id
+        self.security = security
+
+    def statistics(self) -> BrokerStatistics:
+        """Counters and current values of the broker."""
+        return self._call(self._broker.statistics)
+
+    # Nodes, of which there are several with ``brokers=``.
+
+    @property
+    def node_ids(self) -> list[int]:
+        """The ids of all nodes."""
+        return self._call(lambda: self._broker.node_ids)
+
+    @property
+    def running_nodes(self) -> list[int]:
+        """The ids of the nodes that are running."""
+        return self._call(lambda: self._broker.running_nodes)
+
+    def leader(self, topic: str, partition: int) -> int:
+        """The node that leads a partition; -1 while none does.
+
+        Raises:
+            ValueError: the partition does not exist.
+        """
+        return self._call(lambda: self._broker.leader(topic, partition))
+
+    def coordinator(self, group: str) -> int:
+        """The node that coordinates a consumer group; -1 while none does."""
+        return self._call(lambda: self._broker.coordinator(group))
+
+    def move_leader(self, topic: str, partition: int, node: int) -> None:
+        """Make a node the leader of a partition; see :meth:`trionet.Broker.move_leader`.
+
+        Raises:
+            ValueError: the partition does not exist, or the node cannot lead it.
+        """
+        self._loop.run(self._broker.move_leader, topic, partition, node)
+
+    def move_coordinator(self, group: str, node: int) -> None:
+        """Make a node the coordinator of a group, and of all groups in the same partition.
+
+        Raises:
+            ValueError: the node does not exist, or is stopped.
+        """
+        self._loop.run(self._broker.move_coordinator, group, node)
+
+    def elect_preferred_leaders(self) -> None:
+        """Make the first replica of every partition its leader, if it is running."""
+        self._loop.run(self._broker.elect_preferred_leaders)
+
+    def stop(self, node: int) -> None:
+        """Stop a node; see :meth:`trionet.Broker.stop`.
+
+        Raises:
+            ValueError: the node does not exist.
+        """
+        self._loop.run(self._broker.stop, node)
+
+    def start(self, node: int) -> None:
+        """Start a stopped node again, on the same ports; see :meth:`trionet.Broker.start`.
+
+        Raises:
+            ValueError: the node does not exist.
+            OSError: a port is in use by another process by now.
+        """
+        self._loop.run(self._broker.start, node)
+
+    def client_config(self, client: str) -> dict[str, Any]:
+        """The settings with which a client connects.
+
+        Args:
+            client: ``confluent-kafka``, ``kafka-python`` or ``aiokafka``.
+
+        Raises:
+            ValueError: the client is unknown.
+        """
+        return client_config(client, self.bootstrap_servers, self.security)
+
+    def create_topic(self, name: str, partitions: int | None = None, **configs: object) -> None:
+        """Create a topic; ``configs`` are topic configs, with underscores for dots.
+
+        Raises:
+            ApiError: the topic exists, or an argument is invalid.
+        """
+        self._loop.run(chores.create_topic, self._inside, name, partitions, configs)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic and its records.
+
+        Raises:
+            ApiError: the topic does not exist.
+        """
+        self._loop.run(chores.delete_topic, self._inside, name)
+
+    def seed(self, topic: str, records: Iterable[Seed]) -> list[Record]:
+        """Append records to a topic, creating it if needed. Returns them.
+
+        Args:
+            topic: its name.
+            records: each a value, a tuple of a key and a value, or a dict of ``partition``,
+                ``key``, ``value``, ``headers``, ``timestamp``.
+
+        Raises:
+            ApiError: the broker rejected a batch; earlier ones were appended.
+            TypeError: a record is invalid; nothing was appended.
+            ValueError: a field is invalid, or the partition does not exist; nothing was appended.
+        """
+        return self._loop.run(chores.seed, self._inside, topic, list(records))
+
+    def load(self, path: str | os.PathLike[str]) -> dict[str, list[Record]]:
+        """Append the records of a file of JSON lines to their topics. Returns them by topic.
+
+        Raises:
+            OSError: the file cannot be read.
+            ValueError: a line is invalid; nothing was appended.
+        """
+        return self._loop.run(chores.load, self._inside, path)
+
+    def apply_retention(self) -> None:
+        """Delete old records now, instead of after ``log.retention.check.interval.ms``."""
+        self._loop.run(chores.apply_retention, self._inside)
+
+    def wait_for_records(
+        self,
+        topic: str,
+        count: int = 1,
+        *,
+        partition: int | None = None,
+        seconds: float = WAIT_SECONDS,
+    ) -> list[Record]:
+        """Wait until a topic has at least ``count`` records. Returns them."""
+        return self._wait(self._enough_records(topic, count, partition), seconds)
+
+    def wait_for_requests(
+        self,
+        apis: Apis = None,
+        count: int = 1,
+        *,
+        topic: str | None = None,
+        seconds: float = WAIT_SECONDS,
+    ) -> list[SeenRequest]:
+        """Wait until at least ``count`` requests have been received. Returns them."""
+        return self._wait(self._enough_requests(apis, count, topic), seconds)
+
+    def wait_for_group(
+        self,
+        id: str,
+        state: str = "Stable",
+        *,
+        members: int | None = None,
+        seconds: float = WAIT_SECONDS,
+    ) -> GroupView:
+        """Wait until a group is in a state, with this many members. Returns it."""
+        return self._wait(self._group_in_state(id, state, members), seconds)
+
+    def wait_for_offset(
+        self,
+        group: str,
+        topic: str,
+        offset: int,
+        *,
+        partition: int = 0,
+        seconds: float = WAIT_SECONDS,
+    ) -> GroupView:
+        """Wait until a group has committed an offset, or a later one. Returns the group."""
+        return self._wait(self._committed(group, topic, partition, offset), seconds)
+
+    def _wait(self, condition: chores.Condition[T], seconds: float) -> T:
+        found: T = self._loop.run(chores.wait_with_timeout, self._inside, condition, seconds)
+        return found
+
+    def _call(self, function: Callable[[], T]) -> T:
+        return self._loop.call(function)
+
+    def _log_lines(self) -> list[tuple[float, str]]:
+        logged = self._logged.page(len(self._logged))
+        return [
+            *super()._log_lines(),
+            *((line.time, f"{line.level} {line.logger}: {line.text}") for line in logged),
+        ]
+
+    def __repr__(self) -> str:
+        return f"<ThreadedBroker at {self.bootstrap_servers}>"
+
+
+@contextmanager
+def broker(
+    settings: Mapping[str, object] | None = None,
+    /,
+    *,
+    brokers: int = 1,
+    topics: Topics | None = None,
+    tls: bool = False,
+    sasl: str | None = None,
+    **keywords: object,
+) -> Iterator[ThreadedBroker]:
+    """Run a broker in a thread for the duration of the block.
+
+    By default it is in memory, on a free port of 127.0.0.1. Usable in synchronous, asyncio and trio
+    programs; nothing remains after the block.
+
+    Args:
+        settings: Kafka's broker settings by their dotted keys.
+        brokers: how many nodes to run, over the same data.
+        topics: created at the start: names, or a dict of names with a number of partitions, or with
+            a dict of ``partitions`` and topic configs.
+        tls: whether the listener uses TLS, with a generated certificate.
+        sasl: the mechanism by which clients have to authenticate: ``PLAIN``, ``SCRAM-SHA-256`` or
+            ``SCRAM-SHA-512``.
+        keywords: settings with underscores, as in ``num_partitions=3``; they take precedence.
+
+    Raises:
+        ConfigError: a setting is unknown or its value is not allowed.
+        OSError: a listener cannot be bound, or the data folder cannot be used.
+        ApiError: a topic cannot be created.
+        TypeError: ``topics`` is invalid.
+    """
+    new_topics = parse_topics(topics)
+    security = security_of(tls=tls, sasl=sasl)
+    started: Future[tuple[ThreadedBroker, Callable[[], None]]] = Future()
+    given_up: Future[None] = Future()  # done when the caller no longer waits for the start
+    ended: Future[None] = Future()
+
+    async def serve() -> None:
+        token = trio.lowlevel.current_trio_token()
+        stop = trio.Event()
+        with trio.CancelScope() as scope, _logged() as logged:
+
+            def cancel(_: object) -> None:
+                with suppress(trio.RunFinishedError):
+                    token.run_sync_soon(scope.cancel)
+
+            given_up.add_done_callback(cancel)
+            security.check({**(settings or {}), **keywords})
+            merged = {**security.settings, **(settings or {}), **keywords}
+            async with open_broker(merged, brokers=brokers) as running:
+                await _prepare(running, new_topics, security)
+                async with trio.open_nursery() as nursery:
+                    loop = _Loop(token, nursery, ended, threading.get_ident())
+                    threaded = ThreadedBroker(running, loop, security.client, logged)
+                    started.set_result((threaded, lambda: token.run_sync_soon(stop.set)))
+                    await stop.wait()
+                    nursery.cancel_scope.cancel(reason="the broker is stopping")
+
+    def run() -> None:
+        try:
+            trio.run(serve)
+        except BaseException as error:  # boundary: raised in the caller's thread  # noqa: ASYNC103
+            if not started.done():
+                started.set_exception(error)
+                ended.set_result(None)
+            else:
+                ended.set_exception(error)
+        else:
+            ended.set_result(None)
+
+    thread = threading.Thread(target=run, name="trionet-broker", daemon=True)
+    try:
+        thread.start()
+        threaded, stop = started.result()
+    except BaseException:  # an error of the start, or Ctrl-C during it
+        given_up.set_result(None)
+        with suppress(RuntimeError):  # the thread was not started yet; it ends at once when it is
+            thread.join()
+        raise
+    try:
+        with _errors_reported(threaded):
+            yield threaded
+    finally:
+        if not ended.done():
+            try:
+                stop()
+            except trio.RunFinishedError:
+                pass  # it crashed; the error is raised below
+        thread.join()
+        ended.result()
+
+
+@contextmanager
+def _errors_reported(threaded: ThreadedBroker) -> Iterator[None]:
+    """Report at the end of the block what functions of the test raised in the broker."""
+    try:
+        yield
+    except BaseException as error:  # boundary: raised again, with a note on a fault's error
+        threaded.faults.explain(error)
+        raise
+    threaded.faults.raise_errors()
+
+
+async def _prepare(running: Broker, topics: NewTopics, security: Security) -> None:
+    inside = internals_of(running)
+    await add_users(inside, security.client)
+    for name, (partitions, configs) in topics.items():
+        await chores.create_topic(inside, name, partitions, configs)
+
+
+@contextmanager
+def _logged() -> Iterator[LogRing]:
+    """Keep the log records of this thread, which are those of its broker only."""
+    ring, root = LogRing(logging.NOTSET), logging.getLogger("trionet")
+    thread = threading.get_ident()
+    ring.addFilter(lambda record: record.thread == thread)
+    root.addHandler(ring)
+    try:
+        yield ring
+    finally:
+        root.removeHandler(ring)

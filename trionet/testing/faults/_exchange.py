@@ -1,0 +1,141 @@
+"""One intercepted request with its response; faults operate on it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import trio
+
+from ...broker.api._call import Call, DivertedCall
+from ...broker.api._dispatch import RESPONSES, Handle
+from ...broker.api._response_errors import errors_in
+from ...net.wire._transmission import FileRange
+from ...protocol import error_codes
+from ...protocol._header import encode_response_header, frame
+from ...protocol._wire import Chunk, Message
+from ...server._request_channel import CloseConnection
+from ..internals._broker_internals import NodeInternals
+from ..requests._seen_requests import SeenRequest
+
+Then = Callable[[Any], None]
+"""Receives the response of the API, or how the call ends without one."""
+
+
+class Exchange:
+    """An intercepted call.
+
+    Args:
+        node: the broker that received it.
+        call: the request with its header, and how to respond.
+        handle: the API's handler.
+        seen: the record of the request that tests see; its outcome is added to it.
+
+    Attributes:
+        go_on: applies the remaining faults, then handles the request normally.
+    """
+
+    def __init__(self, node: NodeInternals, call: Call, handle: Handle, seen: SeenRequest) -> None:
+        self.node = node
+        self.call = call
+        self.seen = seen
+        self._handle = handle
+        self.go_on: Callable[[], Awaitable[None]] = self.execute
+
+    @property
+    def message(self) -> Message:
+        return self.seen.message
+
+    async def execute(self, then: Then | None = None, message: Message | None = None) -> None:
+        """Handle the request normally, or ``message`` in its place.
+
+        Args:
+            then: receives the response when it is there; by default it is sent.
+            message: another request of the same API.
+        """
+
+        def take(response: Any) -> None:
+            (then or self.respond)(response)
+            self.node.changes.unpark_all()
+
+        diverted = DivertedCall(self.call, take)
+        response = await self._handle(self.message if message is None else message, diverted)
+        if response is not None:
+            take(response)
+
+    def respond(self, response: Any) -> None:
+        """Send a response: a message, or how the call ends without one."""
+        if isinstance(response, RESPONSES):
+            if not isinstance(response, CloseConnection):
+                self.seen.errors = ()
+            self.call.request.respond(response)
+            return
+        self.note(response)
+        # The handler may have set this on the diverted call that it was given instead.
+        self.call.has_errors = bool(self.seen.errors)
+        self.call.respond(response)
+
+    def note(self, response: Message) -> None:
+        """Record the errors in a response."""
+        self.seen.errors = tuple(error_codes.name_of(code) for code in errors_in(response))
+
+    def frame_of(self, response: Message | bytes) -> bytes:
+        """The encoded frame of a response; bytes are used as its body."""
+        codec = self.call.codec
+        chunks: list[Chunk] = [encode_response_header(codec, self.call.correlation_id)]
+        if isinstance(response, bytes):
+            chunks.append(response)
+        else:
+            codec.encode_response(response, chunks)
+        return b"".join(map(bytes_of, frame(chunks)))
+
+    def start(self, work: Callable[[], Any]) -> None:
+        """Continue a call in a task of the broker's nursery."""
+        self.node.state.nursery.start_soon(self._guarded, work, name=f"fault on {self.seen.api}")
+
+    async def _guarded(self, work: Callable[[], Any]) -> None:
+        await trio.lowlevel.checkpoint()
+        try:
+            await work()
+        except Exception as error:  # boundary: one call, in a task of its own
+            self.call.fail(error)
+
+    def __repr__(self) -> str:
+        return f"<Exchange {self.seen.as_line()}>"
+
+
+def bytes_of(chunk: Chunk) -> bytes:
+    """The bytes of a chunk, read from its file if it is a file range."""
+    if isinstance(chunk, FileRange):
+        return chunk.file.read_at(chunk.offset, chunk.count)
+    return bytes(cast(bytes, chunk))
+
+
+class DelayedExchange:
+    """A call in the broker's purgatory, until its deadline, its key is completed or the stop.
+
+    (See :class:`trionet.broker.model._purgatory.DelayedOperation`.)
+    """
+
+    def __init__(self, exchange: Exchange, go_on: Callable[[], None]) -> None:
+        self._exchange = exchange
+        self._go_on = go_on
+
+    @classmethod
+    def add(
+        cls, exchange: Exchange, key: object, go_on: Callable[[], None], seconds: float
+    ) -> None:
+        """Delay a call for ``seconds``, or until ``key`` is completed, then call ``go_on``."""
+        exchange.node.state.purgatory.add(
+            cls(exchange, go_on), [key], trio.current_time() + seconds
+        )
+
+    @property
+    def is_abandoned(self) -> bool:
+        return not self._exchange.call.request.channel.is_open
+
+    def is_satisfied_by(self, amount: int) -> bool:  # noqa: ARG002  # of the interface
+        return False
+
+    def complete(self) -> None:
+        self._go_on()

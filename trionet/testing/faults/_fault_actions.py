@@ -1,0 +1,352 @@
+"""What a fault does with a request that it matches.
+
+Each action gets an :class:`Exchange` and ends it: at once, or later from a task of the broker. None
+of them waits: a handler that runs one is free again when it returns.
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import socket
+import struct
+from collections.abc import Callable, Collection
+from typing import Any, Protocol
+
+import attrs
+import trio
+
+from ...broker.api._dispatch import RESPONSES
+from ...net._channel import Channel
+from ...net.wire._close_reason import CloseReason
+from ...protocol import api_keys, error_codes
+from ...protocol._wire import Message
+from ...protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
+from ...protocol.messages.produce import ProduceRequest
+from ...server._request_channel import CloseConnection
+from ..memory._transport import MemoryTransport
+from ..requests._seen_requests import SeenRequest, Which
+from ._corruption import corrupt_response, corrupted_request
+from ._exchange import DelayedExchange, Exchange
+from ._response_errors import ErrorResponses, is_top_level, merge, response_class, rest_of
+
+Body = Message | bytes | Callable[[SeenRequest], Message | bytes]
+"""A response: a message, the bytes after its header, or a function that makes either."""
+
+_CLOSE_WITH_RESET = struct.pack("ii", 1, 0)  # SO_LINGER, for zero seconds
+# How often to check whether the start of a frame was sent.
+_LEFT_CHECK_SECONDS = 0.001
+# APIs that are handled even if they fail: their responses have items that requests do not name.
+_HANDLED_FIRST = (api_keys.FETCH, api_keys.METADATA, api_keys.DESCRIBE_LOG_DIRS)
+
+#: APIs whose requests or responses carry records.
+RECORD_APIS = (api_keys.PRODUCE, api_keys.FETCH)
+
+
+class Action(Protocol):
+    """What a fault does with a request."""
+
+    async def act(self, exchange: Exchange, which: Which) -> None:
+        """End an exchange that matches ``which``."""
+        ...
+
+
+@attrs.frozen
+class Fail:
+    """Respond with an error, without handling the request or after it."""
+
+    code: int
+    text: str | None
+    executed: bool
+
+    def __str__(self) -> str:
+        done = ", executed" if self.executed else ""
+        return f"fail with {error_codes.name_of(self.code)}{done}"
+
+    async def act(self, exchange: Exchange, which: Which) -> None:
+        await trio.lowlevel.checkpoint()
+        codec = exchange.call.codec
+        hits = which.hits if which.topic is not None else None
+        name_of = exchange.node.topic_name
+        responses = ErrorResponses(codec, self.code, self.text, hits, name_of)
+        is_whole = is_top_level(codec.api_key, self.code)
+
+        def mark(response: Any) -> None:
+            exchange.respond(self._marked(exchange, responses, which, response))
+
+        names_none = hits is not None and exchange.seen.is_about_all_topics
+        if self.executed or names_none or (codec.api_key in _HANDLED_FIRST and not is_whole):
+            await exchange.execute(mark, _without_wait(exchange.message))
+            return
+        rejected = responses.rejection(exchange.message)
+        rest = None if hits is None else rest_of(exchange.message, hits, name_of)
+
+        def add(response: Any) -> None:
+            if isinstance(response, RESPONSES):
+                exchange.respond(self._instead_of_nothing())
+                return
+            merge(response, rejected)
+            exchange.respond(response)
+
+        if rest is not None:
+            await exchange.execute(add, rest)
+        elif _has_no_response(exchange.message):
+            exchange.respond(self._instead_of_nothing())
+        else:
+            exchange.respond(rejected)
+
+    def _marked(
+        self, exchange: Exchange, responses: ErrorResponses, which: Which, response: Any
+    ) -> Message | CloseConnection:
+        if isinstance(response, RESPONSES):
+            return self._instead_of_nothing()
+        message: Message = response
+        responses.mark(message)
+        if isinstance(message, FetchResponse):
+            merge(message, responses.rejection(_omitted_partitions(exchange, which, message)))
+        return message
+
+    def _instead_of_nothing(self) -> CloseConnection:
+        """Signal an error to a producer that expects no response (acks=0), as Kafka does."""
+        return CloseConnection(CloseReason.CLOSE_RESPONSE, f"fault: {self}")
+
+
+def _has_no_response(message: Message) -> bool:
+    return getattr(message, "acks", None) == 0
+
+
+def _without_wait(message: Message) -> Message:
+    """The request without a wait for data: the error is there already."""
+    if not isinstance(message, FetchRequest):
+        return message
+    changed = copy.copy(message)
+    changed.max_wait_ms = 0
+    return changed
+
+
+def _omitted_partitions(exchange: Exchange, which: Which, response: FetchResponse) -> FetchRequest:
+    """The partitions of a session that an incremental response omits (KIP-227)."""
+    session = exchange.node.state.fetch_sessions.get(response.session_id)
+    included = {
+        (each, partition.partition_index)
+        for topic in response.responses
+        for partition in topic.partitions
+        for each in (topic.topic, topic.topic_id)
+    }
+    request = FetchRequest()
+    for topic, partition in session.partitions if session is not None else ():
+        name = topic if isinstance(topic, str) else exchange.node.topic_name(topic)
+        if (topic, partition) not in included and name is not None and which.hits(name, partition):
+            item = FetchTopic(partitions=[FetchPartition(partition=partition)])
+            if isinstance(topic, str):
+                item.topic = topic
+            else:
+                item.topic_id = topic
+            request.topics.append(item)
+    return request
+
+
+@attrs.frozen
+class Respond:
+    """Respond with this, without handling the request."""
+
+    body: Body
+
+    def __str__(self) -> str:
+        return "respond with the test's response"
+
+    async def act(self, exchange: Exchange, which: Which) -> None:  # noqa: ARG002
+        await trio.lowlevel.checkpoint()
+        try:
+            body = self.body(exchange.seen) if callable(self.body) else self.body
+            check_body(body, {exchange.seen.api_key})
+            frame = exchange.frame_of(body)
+        except Exception as error:  # boundary: an invalid response of the test; reported there
+            if exchange.seen.fault is not None:
+                exchange.seen.fault.error = error
+            await exchange.execute()
+            return
+        exchange.respond(frame if isinstance(body, bytes) else body)
+
+
+def check_body(body: object, keys: Collection[int]) -> None:
+    """Check that a body can be a response of some APIs.
+
+    Raises:
+        TypeError: it is neither a response nor bytes.
+        ValueError: it is the response of another API.
+    """
+    if not isinstance(body, (Message, bytes)):
+        raise TypeError(
+            f"invalid response {body!r}; allowed: a response of trionet.protocol.messages, bytes,"
+            " or a function that makes either from the request"
+        )
+    if isinstance(body, Message) and {type(body)} != {response_class(key) for key in keys}:
+        names = ", ".join(sorted(map(api_keys.name_of, keys))) or "every API"
+        raise ValueError(f"{type(body).__name__} is not a response of {names}")
+
+
+@attrs.frozen
+class Continue:
+    """Continue with the remaining faults, then handle the request normally."""
+
+    def __str__(self) -> str:
+        return "go on"
+
+    async def act(self, exchange: Exchange, which: Which) -> None:  # noqa: ARG002
+        await exchange.go_on()
+
+
+@attrs.frozen
+class Swallow:
+    """Never respond, and read nothing more from the connection, as a broker that hangs."""
+
+    executed: bool
+
+    def __str__(self) -> str:
+        return "swallow, executed" if self.executed else "swallow"
+
+    async def act(self, exchange: Exchange, which: Which) -> None:  # noqa: ARG002
+        def keep(_: Any = None) -> None:
+            # A stopping broker waits for pending responses; this ends the wait.
+            DelayedExchange.add(exchange, exchange, end, float("inf"))
+
+        def end() -> None:
+            if exchange.call.request.channel.is_open:
+                exchange.respond(CloseConnection(CloseReason.CLOSE_RESPONSE, f"fault: {self}"))
+
+        if self.executed:
+            await exchange.execute(keep)
+        else:
+            await trio.lowlevel.checkpoint()
+            keep()
+
+
+@attrs.frozen
+class Close:
+    """Close the connection instead of responding."""
+
+    executed: bool
+    reset: bool
+
+    def __str__(self) -> str:
+        how = "reset" if self.reset else "close"
+        return f"{how} the connection{', executed' if self.executed else ''}"
+
+    async def act(self, exchange: Exchange, which: Which) -> None:  # noqa: ARG002
+        def close(_: Any = None) -> None:
+            if self.reset:
+                close_with_reset(exchange.call.request.channel)
+            exchange.respond(CloseConnection(CloseReason.CLOSE_RESPONSE, f"fault: {self}"))
+
+        if self.executed:
+            await exchange.execute(close)
+        else:
+            await trio.lowlevel.checkpoint()
+            close()
+
+
+def close_with_reset(channel: Channel) -> None:
+    """Let the connection be closed by a reset (RST), whatever was sent and received before."""
+    if not channel.is_open:
+        return
+    option = socket.SOL_SOCKET, socket.SO_LINGER, _CLOSE_WITH_RESET
+    if isinstance(channel.transport, MemoryTransport):
+        channel.transport.setsockopt(*option)
+        return
+    # A duplicate descriptor of the same socket: closing it leaves the connection open.
+    with socket.socket(fileno=os.dup(channel.fd)) as sock:
+        sock.setsockopt(*option)
+
+
+@attrs.frozen
+class Cut:
+    """Send the first part of the response's frame, then close the connection."""
+
+    at: int | float
+
+    def __str__(self) -> str:
+        return f"cut the response at {self.at}"
+
+    async def act(self, exchange: Exchange, which: Which) -> None:  # noqa: ARG002
+        await exchange.execute(lambda response: self._cut(exchange, response))
+
+    def _cut(self, exchange: Exchange, response: Any) -> None:
+        request = exchange.call.request
+        if not request.channel.is_open:
+            return
+        if isinstance(response, RESPONSES):
+            exchange.respond(CloseConnection(CloseReason.CLOSE_RESPONSE, f"fault: {self}"))
+            return
+        exchange.note(response)
+        frame = exchange.frame_of(response)
+        count = self.at if isinstance(self.at, int) else int(self.at * len(frame))
+        # The client's next request must not be read in between.
+        request.start_throttling()
+        request.respond(frame[: max(1, count)])
+        exchange.start(lambda: self._close_when_left(exchange))
+
+    async def _close_when_left(self, exchange: Exchange) -> None:
+        await trio.lowlevel.checkpoint()
+        request = exchange.call.request
+        channel = request.channel
+        while channel.is_open and (  # noqa: ASYNC110  # there is no event for it
+            not request.picked_up_ns or channel.send is not None
+        ):
+            await trio.sleep(_LEFT_CHECK_SECONDS)
+        for processor, each in exchange.node.channels():
+            if each is channel:
+                processor.selector.disconnect(channel, CloseReason.CLOSE_RESPONSE, f"fault: {self}")
+                processor.selector.wakeup()
+
+
+@attrs.frozen
+class Corrupt:
+    """Flip a bit of the records of a Produce request or a Fetch response, and continue."""
+
+    def __str__(self) -> str:
+        return "flip a bit of the records"
+
+    async def act(self, exchange: Exchange, which: Which) -> None:
+        name_of = exchange.node.topic_name
+
+        def flip(response: Any) -> None:
+            if isinstance(response, FetchResponse):
+                corrupt_response(response, which, name_of)
+            exchange.respond(response)
+
+        message = exchange.message
+        if isinstance(message, ProduceRequest):
+            await exchange.execute(message=corrupted_request(message, which, name_of))
+        else:
+            await exchange.execute(flip)
+
+
+@attrs.frozen
+class Throttle:
+    """Respond with a throttle time; mute the connection for as long, if requested to (KIP-219)."""
+
+    throttle_ms: int
+    mute: bool
+
+    def __str__(self) -> str:
+        return f"throttle by {self.throttle_ms} ms{', muted' if self.mute else ''}"
+
+    async def act(self, exchange: Exchange, which: Which) -> None:  # noqa: ARG002
+        await exchange.execute(lambda response: self._give(exchange, response))
+
+    def _give(self, exchange: Exchange, response: Any) -> None:
+        request = exchange.call.request
+        if isinstance(response, Message):
+            response.throttle_time_ms = self.throttle_ms  # type: ignore[attr-defined]
+        if self.mute:
+            request.start_throttling()
+            exchange.start(self._unmute_later(exchange))
+        exchange.respond(response)
+
+    def _unmute_later(self, exchange: Exchange) -> Callable[[], Any]:
+        async def unmute() -> None:
+            await trio.sleep(self.throttle_ms / 1000)
+            exchange.call.request.end_throttling()
+
+        return unmute

@@ -1,0 +1,508 @@
+"""Fault injection: what a broker does wrong, with which requests, and how often.
+
+The problem: tests of clients need a broker that fails in a chosen way at a chosen request, while
+everything else is served by the real broker, and tests may be synchronous (the broker is in another
+thread) or trio programs (it shares the loop).
+
+The choice: faults are added by plain calls that never wait; each returns a :class:`Fault` with the
+requests that it was applied to. They are applied where requests enter the APIs
+(:mod:`.interception`), so a fault sees a decoded request and may still have it handled. A request
+gets the first fault, in the order in which they were added, that matches it and is not over; two
+faults for the same requests are therefore a sequence. A fault that only delays or holds a request
+passes it on to later faults. Changes are made in the broker's loop, so no fault is half visible.
+
+Faults apply to requests. What comes before them on a connection is out of reach: TLS, SASL, and
+ApiVersions before SASL.
+
+Rejected: a proxy between client and broker (it would have to decode everything again, and could
+not delay what is inside the broker) and scripted fake brokers (tests would check the script). Think
+again if faults are needed below the frames: then :class:`~trionet.testing.MemoryNetwork` has them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Final, TypedDict, Unpack
+
+import trio
+
+from ...broker.api._response_errors import error_fields
+from ...net._channel import Channel
+from ...net._selector import Selector
+from ...net.wire._close_reason import CloseReason
+from ...protocol import api_keys
+from ...server._processor import Processor
+from ..internals._broker_internals import InLoop
+from ..requests._names import ApiName, ErrorName, error_code
+from ..requests._seen_requests import SeenRequest, Which, api_keys_of
+from ._fault import FOREVER, Fault, check_timing
+from ._fault_actions import (
+    RECORD_APIS,
+    Action,
+    Body,
+    Close,
+    Continue,
+    Corrupt,
+    Cut,
+    Fail,
+    Respond,
+    Swallow,
+    Throttle,
+    check_body,
+    close_with_reset,
+)
+from ._interception import Interception
+from ._response_errors import response_class
+
+Apis = ApiName | tuple[ApiName, ...] | list[ApiName] | None
+"""One API, several, or None for all."""
+
+# The APIs that a group coordinator handles.
+_GROUP_APIS: Final = (
+    "OffsetCommit",
+    "OffsetFetch",
+    "JoinGroup",
+    "Heartbeat",
+    "LeaveGroup",
+    "SyncGroup",
+    "DescribeGroups",
+    "DeleteGroups",
+    "OffsetDelete",
+)
+# Part of the authentication, which happens before requests.
+_BEFORE_REQUESTS: Final = {api_keys.SASL_HANDSHAKE, api_keys.SASL_AUTHENTICATE}
+
+
+class FaultOptions(TypedDict, total=False):
+    """Which requests a fault matches, and when: the common arguments of all faults.
+
+    Attributes:
+        topic: only requests about this topic. An error is reported for this topic alone, and the
+            rest of the request is handled.
+        partition: only about this partition of the topic.
+        group: only about this consumer group.
+        client_id: only from clients with this id.
+        connection: only on the connection with this id.
+        node: only to the broker with this ``node.id``.
+        when: only those for which this returns true; called in the broker's thread.
+        times: how many, 1 by default; None for all until the fault is removed.
+        skip: how many matching requests to let pass first.
+        delay: seconds to delay each first; other connections are not delayed.
+    """
+
+    topic: str
+    partition: int
+    group: str
+    client_id: str
+    connection: str
+    node: int
+    when: Callable[[SeenRequest], bool]
+    times: int | None
+    skip: int
+    delay: float
+
+
+class Faults:
+    """The faults of the brokers of a test.
+
+    Args:
+        interception: applies the faults to requests.
+        in_loop: runs a function in the brokers' loop.
+    """
+
+    def __init__(self, interception: Interception, in_loop: InLoop) -> None:
+        self._inside = interception.inside
+        self._seen = interception.seen
+        self._clients = interception.clients
+        self._faults = interception.faults
+        self._in_loop = in_loop
+
+    # Faults of requests.
+
+    def fail(
+        self,
+        apis: Apis,
+        error: ErrorName,
+        *,
+        message: str | None = None,
+        executed: bool = False,
+        **options: Unpack[FaultOptions],
+    ) -> Fault:
+        """Respond with an error, in every field where the API carries it.
+
+        Args:
+            apis: one API or several, by name or number; None for all.
+            error: Kafka's name or code.
+            message: the error message, where the API has a field for it.
+            executed: whether to handle the request all the same, as if only the response failed.
+            options: see :class:`FaultOptions`.
+
+        Raises:
+            ValueError: the API or the error does not exist, or the API does not carry errors.
+        """
+        return self._add(apis, Fail(error_code(error), message, executed), options)
+
+    def respond(self, apis: Apis, body: Body, **options: Unpack[FaultOptions]) -> Fault:
+        """Respond with ``body``, without handling the request.
+
+        Args:
+            apis: see :meth:`fail`.
+            body: a response of :mod:`trionet.protocol.messages`; or bytes, which follow the
+                response header; or a function that makes either from the request.
+            options: see :class:`FaultOptions`.
+        """
+        keys = api_keys_of(apis)
+        if not callable(body):
+            check_body(body, keys)
+        return self._add(apis, Respond(body), options)
+
+    def answer(self, apis: Apis, body: Body, **options: Unpack[FaultOptions]) -> Fault:
+        """Respond with ``body``; deprecated name of :meth:`respond`."""
+        return self.respond(apis, body, **options)
+
+    def delay(self, apis: Apis, seconds: float, **options: Unpack[FaultOptions]) -> Fault:
+        """Handle the request after a delay; other connections are not delayed."""
+        return self._add(apis, Continue(), {**options, "delay": seconds})
+
+    def hold(self, apis: Apis = None, **options: Unpack[FaultOptions]) -> Fault:
+        """Handle the request when the fault is removed."""
+        return self._add(apis, Continue(), {**options, "delay": FOREVER})
+
+    def swallow(
+        self, apis: Apis = None, *, executed: bool = False, **options: Unpack[FaultOptions]
+    ) -> Fault:
+        """Never respond, and read nothing more from the connection, as a broker that hangs.
+
+        Args:
+            apis: see :meth:`fail`.
+            executed: whether to handle the request.
+            options: see :class:`FaultOptions`.
+        """
+        return self._add(apis, Swallow(executed), options)
+
+    def close(
+        self,
+        apis: Apis = None,
+        *,
+        executed: bool = False,
+        reset: bool = False,
+        **options: Unpack[FaultOptions],
+    ) -> Fault:
+        """Close the connection instead of responding.
+
+        Args:
+            apis: see :meth:`fail`.
+            executed: whether to handle the request first.
+            reset: whether to close by a reset (RST) instead of in order (FIN).
+            options: see :class:`FaultOptions`.
+        """
+        return self._add(apis, Close(executed, reset), options)
+
+    def cut(self, apis: Apis = None, *, at: float = 0.5, **options: Unpack[FaultOptions]) -> Fault:
+        """Handle the request, and close the connection in the middle of the response.
+
+        Args:
+            apis: see :meth:`fail`.
+            at: how many bytes of the response's frame are sent, at least one; a float is a fraction
+                of them. With all of them, the whole response is sent.
+            options: see :class:`FaultOptions`.
+        """
+        if at < 0 or (not isinstance(at, int) and at > 1):
+            raise ValueError(f"invalid at={at!r}; allowed: bytes, or a fraction from 0.0 to 1.0")
+        return self._add(apis, Cut(at), options)
+
+    def corrupt(self, apis: Apis = None, **options: Unpack[FaultOptions]) -> Fault:
+        """Flip a bit of records in transit, as bad memory or a bad cable does.
+
+        The bit is in the first batch of each partition, where the checksum covers it: the broker
+        rejects the records of a Produce request with CORRUPT_MESSAGE, and a consumer gets those of
+        a Fetch response as they are.
+
+        Args:
+            apis: Produce, Fetch, or None for both.
+            options: see :class:`FaultOptions`.
+
+        Raises:
+            ValueError: another API, which carries no records.
+        """
+        return self._add(apis or ("Produce", "Fetch"), Corrupt(), options)
+
+    def throttle(
+        self, apis: Apis, throttle_ms: int, *, mute: bool = False, **options: Unpack[FaultOptions]
+    ) -> Fault:
+        """Respond that the client exceeded a quota and has to wait (``throttle_time_ms``).
+
+        Old versions of some APIs do not have this field, so their clients do not notice.
+
+        Args:
+            apis: see :meth:`fail`.
+            throttle_ms: the reported throttle time.
+            mute: whether to mute the connection for as long, as Kafka does (KIP-219).
+            options: see :class:`FaultOptions`.
+        """
+        if throttle_ms < 0:
+            raise ValueError(f"invalid throttle_ms={throttle_ms}; allowed: 0 or more")
+        for key in api_keys_of(apis):
+            if "throttle_time_ms" not in response_class(key).__slots__:
+                raise ValueError(f"responses of {api_keys.name_of(key)} have no throttle_time_ms")
+        return self._add(apis, Throttle(throttle_ms, mute), options)
+
+    # Faults of brokers.
+
+    def bounce_coordinator(
+        self,
+        group: str | None = None,
+        *,
+        error: ErrorName = "NOT_COORDINATOR",
+        seconds: float | None = None,
+    ) -> Fault:
+        """Make the group coordinator unavailable, as if it moved away.
+
+        All requests to it fail with ``error``, including those that are waiting now.
+
+        Args:
+            group: only for this one; None for all.
+            error: ``COORDINATOR_LOAD_IN_PROGRESS`` for a coordinator that just starts.
+            seconds: how long; None until the fault is removed.
+        """
+        which = Which(api_keys=api_keys_of(_GROUP_APIS), group=group)
+        code = error_code(error)
+
+        def bounce() -> Fault:
+            until = FOREVER if seconds is None else trio.current_time() + seconds
+            fault = self._fault(which, Fail(code, None, False), times=None, until=until)
+            for groups in self._inside.coordinators():
+                for id in list(groups.groups):
+                    if group in (None, id):
+                        groups.turn_away(id, code)
+            return fault
+
+        return self._in_loop(bounce)
+
+    def fill_disk(self, topic: str | None = None, *, node: int | None = None) -> Fault:
+        """Simulate a full disk: Produce gets KAFKA_STORAGE_ERROR until the fault is removed.
+
+        Everything else is still stored: group offsets, topics, and what the test appends.
+
+        Args:
+            topic: only for this one.
+            node: only on the broker with this ``node.id``.
+        """
+        code = error_code("KAFKA_STORAGE_ERROR")
+        which = Which(api_keys=api_keys_of("Produce"), topic=topic, node=node)
+        text = "No space left on device"
+        return self._in_loop(lambda: self._fault(which, Fail(code, text, False), times=None))
+
+    def stop_reading(
+        self,
+        *,
+        connection: str | None = None,
+        client_id: str | None = None,
+        node: int | None = None,
+    ) -> Fault:
+        """Read nothing until the fault is removed; pending responses are still sent.
+
+        On a connection with a request in progress, the next one is read, and held.
+
+        Args:
+            connection: only this one.
+            client_id: only the connections of this client.
+            node: only on the broker with this ``node.id``.
+        """
+        which = Which(connection=connection, client_id=client_id, node=node)
+
+        def stop() -> Fault:
+            read_again = self._stop_reading(which)
+            return self._fault(which, Continue(), times=None, delay=FOREVER, on_remove=read_again)
+
+        return self._in_loop(stop)
+
+    def reset_connections(
+        self,
+        *,
+        connection: str | None = None,
+        client_id: str | None = None,
+        node: int | None = None,
+    ) -> int:
+        """Close connections by a reset (RST).
+
+        Args:
+            connection: only this one.
+            client_id: only those of this client.
+            node: only on the broker with this ``node.id``.
+
+        Returns:
+            How many were closed.
+        """
+        which = Which(connection=connection, client_id=client_id, node=node)
+
+        def reset() -> int:
+            count = 0
+            for processor, channel in self._channels(which):
+                close_with_reset(channel)
+                processor.selector.disconnect(channel, CloseReason.CLOSE_RESPONSE, "fault: reset")
+                processor.selector.wakeup()
+                count += 1
+            return count
+
+        return self._in_loop(reset)
+
+    def clear(self) -> None:
+        """Remove all faults. Does nothing once the broker has stopped.
+
+        Raises:
+            Exception: raised by a function of the test; see :attr:`Fault.error`.
+        """
+
+        def clear() -> None:
+            for fault in list(self._faults):
+                fault.remove_now()
+
+        with suppress(trio.RunFinishedError):
+            self._in_loop(clear)
+        self.raise_errors()
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """Remove at the end of the block the faults that were added in it.
+
+        Raises:
+            Exception: as :meth:`clear`.
+        """
+        before = set(self._faults)
+
+        def remove() -> None:
+            for fault in set(self._faults) - before:
+                fault.remove_now()
+
+        try:
+            yield
+        except BaseException as error:  # boundary: raised again, with a note on a fault's error
+            self.explain(error)
+            raise
+        finally:
+            with suppress(trio.RunFinishedError):
+                self._in_loop(remove)
+        self.raise_errors()
+
+    def raise_errors(self) -> None:
+        """Raise what functions of the test raised (:attr:`Fault.error`), each once."""
+        for fault in self._faults:
+            fault.raise_error()
+
+    def explain(self, error: BaseException) -> None:
+        """Add notes to an error of the test about what its functions raised before."""
+        for fault in self._faults:
+            fault.explain(error)
+
+    @property
+    def active(self) -> list[Fault]:
+        """The faults that are not over."""
+        return [fault for fault in self._faults if not fault.is_over]
+
+    # Adding faults.
+
+    def _add(self, apis: Apis, action: Action, options: FaultOptions) -> Fault:
+        keys = api_keys_of(apis)
+        self._check(keys, action)
+        when = options.get("when")
+        if when is not None and not callable(when):
+            raise TypeError(f"invalid when={when!r}; allowed: a function of a SeenRequest")
+        unknown = options.keys() - FaultOptions.__annotations__.keys()
+        if unknown:
+            raise TypeError(
+                f"unknown arguments of a fault: {', '.join(sorted(unknown))};"
+                f" allowed: {', '.join(FaultOptions.__annotations__)}"
+            )
+        arguments: dict[str, Any] = dict(options)
+        timing = {
+            name: arguments.pop(name) for name in ("times", "skip", "delay") if name in arguments
+        }
+        which = Which(api_keys=keys, **arguments)
+        return self._in_loop(lambda: self._fault(which, action, **timing))
+
+    def _check(self, keys: frozenset[int], action: Action) -> None:
+        served = {
+            each.api_key for node in self._inside.nodes for each in node.apis.advertised.ranges
+        }
+        for key in keys:
+            name = api_keys.name_of(key)
+            if key in _BEFORE_REQUESTS:
+                raise ValueError(f"{name} is part of the authentication, which faults cannot match")
+            if key not in served:
+                raise ValueError(
+                    f"{name} is not supported by this broker, so no fault can match it"
+                )
+            if isinstance(action, Fail) and not any(error_fields(response_class(key))):
+                raise ValueError(f"responses of {name} carry no error; use respond() instead")
+            if isinstance(action, Corrupt) and key not in RECORD_APIS:
+                raise ValueError(f"{name} carries no records; allowed: Produce, Fetch")
+
+    def _fault(
+        self,
+        which: Which,
+        action: Action,
+        *,
+        times: int | None = 1,
+        skip: int = 0,
+        delay: float = 0.0,
+        until: float = FOREVER,
+        on_remove: Callable[[], None] | None = None,
+    ) -> Fault:
+        check_timing(times, skip, delay)
+        fault = Fault(
+            which,
+            action,
+            times=times,
+            skip=skip,
+            delay=delay,
+            until=until,
+            seen=self._seen,
+            inside=self._inside,
+            in_loop=self._in_loop,
+            on_remove=on_remove,
+            now=trio.lowlevel.current_clock().current_time,
+        )
+        self._faults[:] = [*(each for each in self._faults if not each.is_done), fault]
+        return fault
+
+    def _stop_reading(self, which: Which) -> Callable[[], None]:
+        """Stop reading. Returns a function that resumes it."""
+        selectors: list[Selector] = []
+        muted: list[tuple[Processor, Channel]] = []
+        if which.connection is None and which.client_id is None:
+            for node in self._inside.nodes:
+                if which.node in (None, node.id):
+                    selectors += [each.selector for each in node.processors]
+        else:
+            muted = [
+                (processor, channel)
+                for processor, channel in self._channels(which)
+                if channel.attachment.request is None  # otherwise its next request is held
+            ]
+        for selector in selectors:
+            selector.pause_reading()
+        for processor, channel in muted:
+            processor.selector.mute(channel)
+
+        def read_again() -> None:
+            for selector in selectors:
+                selector.resume_reading()
+                selector.wakeup()
+            for processor, channel in muted:
+                processor.selector.unmute(channel)
+                processor.selector.wakeup()
+
+        return read_again
+
+    def _channels(self, which: Which) -> list[tuple[Processor, Channel]]:
+        """The open connections that match."""
+        return [
+            (processor, channel)
+            for node in self._inside.nodes
+            if which.node in (None, node.id)
+            for processor, channel in node.channels()
+            if which.connection in (None, channel.id)
+            and which.client_id in (None, self._clients.get(channel.id))
+        ]

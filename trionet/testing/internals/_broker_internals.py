@@ -1,0 +1,92 @@
+"""Access to the internals of a running broker; tests use no other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar
+
+import attrs
+import trio
+
+from ...broker import Broker
+from ...broker.groups._group_coordinator import GroupCoordinator
+from ...broker.model._cluster import Cluster
+from ...broker.run._node import Node
+from ...net._channel import Channel
+from ...server._processor import Processor
+
+T = TypeVar("T")
+
+
+class InLoop(Protocol):
+    """Calls a function in the broker's loop, and returns what it returns or raises."""
+
+    def __call__(self, function: Callable[[], T], /) -> T: ...
+
+
+def call_directly(function: Callable[[], T], /) -> T:
+    """The :class:`InLoop` of callers that run in that loop."""
+    return function()
+
+
+class NodeInternals:
+    """One node of a broker, and its network.
+
+    Attributes:
+        id: its ``node.id``.
+        state: the state that its APIs work on.
+        apis: dispatches its requests.
+        changes: where waits for a change in the broker are parked.
+    """
+
+    def __init__(self, node: Node, changes: trio.lowlevel.ParkingLot) -> None:
+        self.id = node.state.node_id
+        self.state = node.state
+        self.apis = node.apis
+        self.changes = changes
+        self._node = node
+
+    @property
+    def processors(self) -> list[Processor]:
+        """The processors that serve its connections now."""
+        return self._node.server.processors
+
+    def channels(self) -> Iterator[tuple[Processor, Channel]]:
+        """All open connections with their processors."""
+        for processor in self.processors:
+            for channel in list(processor.selector.channels):
+                yield processor, channel
+
+    def topic_name(self, id: bytes) -> str | None:
+        """The name of the topic with an id; None if there is none."""
+        topic = self.state.topics.by_id(id)
+        return topic.name if topic is not None else None
+
+
+@attrs.frozen
+class BrokerInternals:
+    """A running broker: its nodes, and what they share."""
+
+    cluster: Cluster
+    nodes: list[NodeInternals]
+    changes: trio.lowlevel.ParkingLot
+
+    def changed(self) -> None:
+        """Wake all waits for a change."""
+        self.changes.unpark_all()
+
+    def groups_of(self, group: str) -> GroupCoordinator | None:
+        """The coordinator that has this group; None if none has."""
+        return next((each for each in self.coordinators() if group in each.groups), None)
+
+    def coordinators(self) -> list[GroupCoordinator]:
+        """The group coordinators of all nodes."""
+        return [node.state.groups for node in self.nodes]
+
+
+def internals_of(broker: Broker) -> BrokerInternals:
+    """The internals of a broker of :func:`trionet.open_broker`."""
+    # The only access to private attributes of the broker.
+    changes = trio.lowlevel.ParkingLot()
+    nodes = [NodeInternals(node, changes) for node in broker._nodes.values()]  # noqa: SLF001
+    return BrokerInternals(broker._cluster, nodes, changes)  # noqa: SLF001

@@ -1,0 +1,220 @@
+"""Records as plain values: those of a topic, and new ones."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+import trio
+
+from ...broker.log import Log
+from ...broker.log._recompression import recompress
+from ...protocol.records._batch import iter_batches
+from ...protocol.records._records import decode_batch, encode_batch
+
+# How many bytes of a log are read at once.
+_READ_BYTES: Final = 1024 * 1024
+# The most records, and roughly the most bytes, of a batch; a larger record gets its own batch.
+_BATCH_RECORDS_MAX: Final = 500
+_BATCH_BYTES_MAX: Final = 256 * 1024
+
+Text = str | bytes | None
+"""A key or a value; a str is encoded as UTF-8, None is null."""
+
+_FIELDS = ("partition", "key", "value", "headers", "timestamp")
+
+
+class Record(NamedTuple):
+    """One record of a topic; equal to a tuple of the same values.
+
+    Attributes:
+        partition: its partition.
+        offset: its offset in the partition.
+        key: None for null.
+        value: None for null, which deletes the key in a compacted topic.
+        headers: names and values.
+        timestamp: in ms since the epoch.
+    """
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+    timestamp: int
+
+
+class NewRecord(NamedTuple):
+    """A record to append; None where the topic decides."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+    partition: int | None = None
+    timestamp: int | None = None
+
+
+Seed = Text | tuple[Text, Text] | Mapping[str, object] | Record
+"""A record as a test may write it: a value; a key and a value; or a dict of any of ``partition``,
+``key``, ``value``, ``headers`` and ``timestamp``."""
+
+
+def new_record(seed: Seed) -> NewRecord:
+    """Convert a record of a test.
+
+    Raises:
+        TypeError: it is not a record.
+        ValueError: a field is unknown.
+    """
+    if isinstance(seed, Record):
+        return NewRecord(seed.key, seed.value, seed.headers, seed.partition, seed.timestamp)
+    if seed is None or isinstance(seed, (str, bytes)):
+        return NewRecord(None, _bytes(seed, "value"))
+    if isinstance(seed, tuple) and len(seed) == 2:
+        return NewRecord(_bytes(seed[0], "key"), _bytes(seed[1], "value"))
+    if isinstance(seed, Mapping):
+        return _from_fields(seed)
+    raise TypeError(
+        f"invalid record {seed!r}; allowed: a value, a tuple of a key and a value, or a dict of"
+        f" {', '.join(_FIELDS)}; keys and values are str, bytes or None"
+    )
+
+
+def _from_fields(fields: Mapping[str, object]) -> NewRecord:
+    unknown = fields.keys() - set(_FIELDS)
+    if unknown:
+        raise ValueError(f"unknown fields {sorted(unknown)}; allowed: {', '.join(_FIELDS)}")
+    return NewRecord(
+        _bytes(fields.get("key"), "key"),
+        _bytes(fields.get("value"), "value"),
+        _headers(fields.get("headers")),
+        _number(fields.get("partition"), "partition"),
+        _number(fields.get("timestamp"), "timestamp"),
+    )
+
+
+def _bytes(value: object, field: str) -> bytes | None:
+    if isinstance(value, str):
+        return value.encode()
+    if value is None or isinstance(value, bytes):
+        return value
+    raise TypeError(f"invalid {field} {value!r}; allowed: str, bytes or None")
+
+
+def _number(value: object, field: str) -> int | None:
+    if value is None or (isinstance(value, int) and not isinstance(value, bool) and value >= 0):
+        return value
+    raise TypeError(f"invalid {field} {value!r}; allowed: 0 or more, or None")
+
+
+def _headers(value: object) -> tuple[tuple[str, bytes | None], ...]:
+    pairs = value.items() if isinstance(value, Mapping) else value or ()
+    headers = []
+    for pair in pairs if isinstance(pairs, Iterable) else (pairs,):
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise TypeError(f"invalid header {pair!r}; allowed: a name (str) and a value")
+        headers.append((pair[0], _bytes(pair[1], "header")))
+    return tuple(headers)
+
+
+def assign_partitions(records: Iterable[NewRecord], partitions: int) -> dict[int, list[NewRecord]]:
+    """Assign records to partitions.
+
+    Keys choose the partition as in Kafka's own producer; records without a key are distributed
+    round-robin.
+
+    Raises:
+        ValueError: a record names a partition that does not exist.
+    """
+    by_partition: dict[int, list[NewRecord]] = {}
+    turn = 0
+    for record in records:
+        index = record.partition
+        if index is None and record.key is not None:
+            index = (murmur2(record.key) & 0x7FFFFFFF) % partitions
+        elif index is None:
+            index, turn = turn % partitions, turn + 1
+        if index >= partitions:
+            raise ValueError(f"partition {index} does not exist; there are {partitions}")
+        by_partition.setdefault(index, []).append(record)
+    return by_partition
+
+
+def murmur2(data: bytes) -> int:
+    """The unsigned hash by which Kafka's producer chooses the partition of a key.
+
+    (MurmurHash2 by Austin Appleby, in the public domain; Kafka: Utils.murmur2.)
+    """
+    multiplier, mask = 0x5BD1E995, 0xFFFFFFFF
+    value = 0x9747B28C ^ len(data)
+    whole = len(data) & ~3
+    for position in range(0, whole, 4):
+        word = int.from_bytes(data[position : position + 4], "little") * multiplier & mask
+        word = (word ^ word >> 24) * multiplier & mask
+        value = value * multiplier & mask ^ word
+    if whole < len(data):
+        value = (value ^ int.from_bytes(data[whole:], "little")) * multiplier & mask
+    value = (value ^ value >> 13) * multiplier & mask
+    return value ^ value >> 15
+
+
+async def append(log: Log, records: list[NewRecord], now_ms: int) -> list[Record]:
+    """Append records to a partition, in its topic's codec. Returns them. A checkpoint.
+
+    Raises:
+        ApiError: a batch was rejected; earlier ones were appended.
+
+    Cancellation: earlier batches were appended.
+    """
+    await trio.lowlevel.checkpoint()
+    stored = []
+    for batch in _batches(records):
+        rows = [
+            (
+                now_ms if each.timestamp is None else each.timestamp,
+                each.key,
+                each.value,
+                each.headers,
+            )
+            for each in batch
+        ]
+        encoded = encode_batch(rows)
+        if log.config.recompresses:
+            encoded = await recompress(encoded, log, now_ms)
+        appended = log.append(encoded, now_ms)
+        stored += [
+            Record(log.partition, offset, key, value, tuple(headers), timestamp)
+            for offset, (timestamp, key, value, headers) in enumerate(rows, appended.first_offset)
+        ]
+    return stored
+
+
+def _batches(records: list[NewRecord]) -> Iterable[list[NewRecord]]:
+    batch: list[NewRecord] = []
+    size = 0
+    for record in records:
+        size += len(record.key or b"") + len(record.value or b"")
+        if batch and (len(batch) >= _BATCH_RECORDS_MAX or size > _BATCH_BYTES_MAX):
+            yield batch
+            batch, size = [], 0
+        batch.append(record)
+    if batch:
+        yield batch
+
+
+def records_in(log: Log) -> list[Record]:
+    """All records of a partition that a consumer can read now, whatever their transactions."""
+    found = []
+    offset = log.start_offset
+    while offset < log.high_watermark:
+        found_range = log.read(offset, _READ_BYTES).records
+        data = found_range.file.read_at(found_range.offset, found_range.count)
+        for position, header in iter_batches(data):
+            if not header.is_control:
+                found += [
+                    Record(log.partition, at, key, value, tuple(headers), timestamp)
+                    for at, timestamp, key, value, headers in decode_batch(data, position)
+                    if at >= offset
+                ]
+            offset = header.last_offset + 1
+    return found

@@ -1,0 +1,1 @@
+"""An in-memory network with a clock of its own, and runs in virtual time on it."""

@@ -1,0 +1,380 @@
+"""An in-memory network with its own clock and random numbers, so that every run is repeatable.
+
+The problem: tests of timeouts, partitions and lost connections take seconds and are flaky on real
+sockets, and a failure that depends on timing cannot be reproduced.
+
+The choice: sockets that are Python objects in one loop, behind the interface that the system's
+network has (:mod:`trionet.net.network`), so that broker and client run unchanged. No thread and no
+system socket takes part; it runs under trio's ``MockClock``, where waits cost nothing. All
+randomness comes from generators with one seed, separate for ids, task order and faults, so that a
+change in one does not shift the others. Delays, short reads, resets and partitions are parameters.
+
+Rejected: a proxy over loopback sockets (real time, and the kernel decides the order) and mocks of
+streams (they would not exercise readiness and partial writes). Think again for TLS, which is not
+supported: it would need a memory BIO here.
+"""
+
+from __future__ import annotations
+
+import errno
+import random
+import socket
+import ssl
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+
+import attrs
+import trio
+
+from ...net.wire._connecting import IPV6_PARTS, Address
+from ...net.wire._endpoint import Endpoint
+from ...net.wire._readiness import WRITE, ReadinessKind
+from ._listening_socket import ListeningMemorySocket
+from ._readiness import MemoryReadiness
+from ._socket import MemorySocket, os_error
+from ._stream import MemoryStream, wait_ready
+from ._transport import MemoryTransport
+
+EPOCH_MS = 1_704_067_200_000
+"""The time of day when the loop's clock is at 0: the start of 2024."""
+
+# The first ephemeral ports: of listeners, and of clients.
+_FIRST_LISTENING_PORT = 20_000
+_FIRST_LOCAL_PORT = 32_768
+
+_LOOPBACK = {False: "127.0.0.1", True: "::1"}
+_LOOPBACK_NAMES = {"localhost": _LOOPBACK[False]}
+_WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - recognised, not bound
+
+
+@attrs.define(kw_only=True)
+class NetworkFaults:
+    """Random faults of an in-memory network; may be changed at any time.
+
+    Attributes:
+        delay_seconds: the minimum and maximum delay of data. What one end of a connection sends
+            arrives in order all the same.
+        short_share: the fraction of reads and writes that are partial, 0 to 1.
+        reset_share: the fraction of writes after which the connection is reset, 0 to 1.
+    """
+
+    delay_seconds: tuple[float, float] = (0.0, 0.0)
+    short_share: float = 0.0
+    reset_share: float = 0.0
+
+
+@attrs.frozen
+class NetworkEvent:
+    """An event on the network, for a trace.
+
+    Attributes:
+        at: when, in seconds of the loop's clock.
+        what: ``connect``, ``accept``, ``refuse``, ``send``, ``receive``, ``end``, ``reset``,
+            ``break``, ``vanish`` or ``close``.
+        local: the address of the socket, as in ``127.0.0.1:9092``.
+        remote: the address of its peer.
+        data: what was sent or received.
+    """
+
+    at: float
+    what: str
+    local: str
+    remote: str
+    data: bytes = b""
+
+
+class MemoryNetwork:
+    """Hosts and the connections between them, in place of the system's network.
+
+    Pass it to :func:`trionet.open_broker` or :func:`trionet.serve`, and connect to what they serve
+    with :meth:`open_stream`. Every IP address is a host of it. It has more than 25 methods because
+    it is both the API of tests and the network of brokers, clients and sockets.
+
+    Args:
+        seed: of all ids and faults.
+        faults: random faults; none by default.
+        epoch_ms: the time of day when the loop's clock is at 0, in milliseconds since the epoch.
+        trace: called with every event.
+
+    Attributes:
+        faults: see above.
+        chance: the random number generator of ids.
+    """
+
+    is_virtual = True
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        faults: NetworkFaults | None = None,
+        epoch_ms: int = EPOCH_MS,
+        trace: Callable[[NetworkEvent], None] | None = None,
+    ) -> None:
+        self.faults = faults or NetworkFaults()
+        self.chance = random.Random(f"ids {seed}")  # noqa: S311 - repeatable
+        self.shuffle = random.Random(f"order {seed}").shuffle  # noqa: S311
+        self._dice = random.Random(f"faults {seed}")  # noqa: S311
+        self._epoch_ms = epoch_ms
+        self._trace = trace
+        self._sockets: dict[int, MemorySocket] = {}
+        self._listening: dict[tuple[str, int], ListeningMemorySocket] = {}
+        self._separated: list[tuple[frozenset[str], frozenset[str]]] = []
+        self._connecting: list[tuple[MemorySocket, Address]] = []  # connects without a response
+        self._number = 0
+        self._listening_port = _FIRST_LISTENING_PORT
+        self._local_port = _FIRST_LOCAL_PORT
+
+    # For tests.
+
+    async def open_stream(self, address: str, *, local_host: str | None = None) -> MemoryStream:
+        """Connect, as :func:`trio.open_tcp_stream` does.
+
+        Args:
+            address: ``host:port``, as a broker's ``bootstrap_servers``.
+            local_host: the address to connect from; that of this host by default.
+
+        Raises:
+            OSError: the address is invalid, or nothing listens there.
+
+        Cancellation: there is no connection.
+        """
+        host, _, port = address.rpartition(":")
+        [target, *_] = await self.resolve(host.strip("[]"), int(port))
+        sock = self._new_socket(local_host or _LOOPBACK[len(target) == IPV6_PARTS], None)
+        try:
+            sock.connect_ex(target)
+            await wait_ready(sock, WRITE)
+            failure = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if failure:
+                raise OSError(
+                    failure, f"could not connect to {address}: {os_error(failure).strerror}"
+                )
+        except BaseException:
+            sock.close()
+            raise
+        return MemoryStream(sock)
+
+    @property
+    def open_sockets(self) -> list[MemorySocket]:
+        """The sockets that are open, without listening ones."""
+        return list(self._sockets.values())
+
+    @property
+    def listening(self) -> list[str]:
+        """The addresses of all listening sockets, as ``host:port``."""
+        return [f"{host}:{port}" for host, port in self._listening]
+
+    def separate(self, hosts: Iterable[str], others: Iterable[str]) -> None:
+        """Partition the network between two sets of hosts, until :meth:`heal`.
+
+        Data in transit, and data sent meanwhile, arrives afterwards; connecting waits.
+        """
+        self._separated.append((frozenset(hosts), frozenset(others)))
+        for sock in self._sockets.values():
+            if sock.peer is not None and self._is_separated(sock.host, sock.peer.host):
+                sock.incoming.hold()
+
+    def heal(self) -> None:
+        """End all partitions."""
+        self._separated.clear()
+        for sock in list(self._sockets.values()):
+            if sock.incoming.is_held:
+                sock.incoming.release(self.arrival())
+                sock.notify()
+        connecting, self._connecting = self._connecting, []
+        for sock, address in connecting:
+            self._connect(sock, address)
+
+    def break_off(self, sock: MemorySocket) -> None:
+        """Reset a connection from between its ends: both see it broken."""
+        self.note("break", sock)
+        sock.break_off()
+        if sock.peer is not None and sock.peer.is_open:
+            sock.peer.break_off()
+
+    def kill_host(self, host: str, *, is_silent: bool = False) -> None:
+        """Close everything that a host has open, as the kernel does for a killed process.
+
+        Args:
+            host: its address.
+            is_silent: as in a power failure: peers notice only when they send.
+        """
+        for listening in [each for at, each in self._listening.items() if at[0] == host]:
+            listening.close()
+        for sock in [each for each in self._sockets.values() if each.host == host]:
+            if is_silent:
+                sock.vanish()
+            else:
+                sock.close()
+
+    # What trionet does: see trionet.net._network.Network.
+
+    def now_ms(self) -> int:
+        return self._epoch_ms + int(trio.current_time() * 1000)
+
+    def listen(
+        self,
+        endpoint: Endpoint,
+        *,
+        backlog: int,
+        receive_buffer_bytes: int,  # noqa: ARG002 - set per socket
+    ) -> ListeningMemorySocket:
+        host = (
+            "" if endpoint.host in _WILDCARDS else _LOOPBACK_NAMES.get(endpoint.host, endpoint.host)
+        )
+        port = endpoint.port
+        while not port or (not endpoint.port and (host, port) in self._listening):
+            port = self._listening_port
+            self._listening_port += 1
+        if (host, port) in self._listening:
+            raise OSError(errno.EADDRINUSE, f"cannot listen on {endpoint}: address already in use")
+        address = (host or _LOOPBACK[False], port)
+        listening = self._listening[host, port] = ListeningMemorySocket(self, address, backlog)
+        return listening
+
+    async def wait_acceptable(self, listening: ListeningMemorySocket) -> None:
+        """Wait until a listening socket may have a connection to accept."""
+        await trio.lowlevel.checkpoint()
+        while listening.is_open and listening.next_arrival > trio.current_time():
+            with trio.CancelScope(deadline=listening.next_arrival):
+                await listening.changed.wait()
+
+    @asynccontextmanager
+    async def open_readiness(self, kind: ReadinessKind | None) -> AsyncIterator[MemoryReadiness]:
+        """A readiness backend for the sockets of this network.
+
+        Raises:
+            ValueError: ``kind`` is not None; there is only one kind.
+        """
+        if kind is not None:
+            raise ValueError(f"an in-memory network has no readiness {kind!r}; use None")
+        await trio.lowlevel.checkpoint()
+        yield MemoryReadiness(self._sockets)
+
+    def transport(
+        self,
+        sock: MemorySocket,
+        tls_context: ssl.SSLContext | None = None,
+        server_name: str | None = None,  # noqa: ARG002 - for TLS only
+    ) -> MemoryTransport:
+        if tls_context is not None:
+            raise ValueError("an in-memory network does not support TLS")
+        return MemoryTransport(sock)
+
+    async def resolve(self, host: str, port: int) -> list[Address]:
+        """Resolve localhost or a numeric address.
+
+        Raises:
+            OSError: it is another name.
+        """
+        await trio.lowlevel.checkpoint()
+        host = _LOOPBACK_NAMES.get(host, host)
+        try:
+            found = socket.getaddrinfo(
+                host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST
+            )
+        except OSError as error:
+            raise OSError(
+                f"cannot resolve {host!r}: an in-memory network only resolves localhost"
+            ) from error
+        return [(str(address[0]), port) for *_, address in found]
+
+    def open_socket(
+        self, address: Address, *, send_buffer_bytes: int = -1, receive_buffer_bytes: int = -1
+    ) -> MemorySocket:
+        sock = self._new_socket(_LOOPBACK[":" in address[0]], None)
+        if send_buffer_bytes != -1:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer_bytes)
+        if receive_buffer_bytes != -1:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
+        return sock
+
+    # For its sockets.
+
+    def begin_connect(self, sock: MemorySocket, address: Address) -> None:
+        self.note("connect", sock)
+        self._connect(sock, address)
+
+    def _connect(self, sock: MemorySocket, address: Address) -> None:
+        if not sock.is_open:
+            return
+        host, port = address[0], address[1]
+        if self._is_separated(sock.host, host):
+            self._connecting.append((sock, address))
+            return
+        listening = self._listening.get((host, port)) or self._listening.get(("", port))
+        at = self.arrival()
+        if listening is None:
+            self.note("refuse", sock)
+            sock.refuse(at + self.delay())
+        elif not listening.has_room:
+            self._connecting.append((sock, address))
+        else:
+            accepted = self._new_socket(host, port)
+            accepted.pair_with(sock)
+            sock.pair_with(accepted)
+            listening.add(accepted, at)
+            sock.accepted(at + self.delay())
+
+    def retry_connects(self) -> None:
+        """Retry pending connects: a backlog has room again, or a listener was closed."""
+        connecting, self._connecting = self._connecting, []
+        for sock, address in connecting:
+            self._connect(sock, address)
+
+    def forget(self, sock: MemorySocket) -> None:
+        """Remove a closed socket."""
+        self._sockets.pop(sock.number, None)
+
+    def forget_listener(self, listening: ListeningMemorySocket) -> None:
+        """Remove a closed listening socket; pending connects to it are rejected."""
+        for at, each in list(self._listening.items()):
+            if each is listening:
+                del self._listening[at]
+        self.retry_connects()
+
+    def delay(self) -> float:
+        """A random delay in seconds."""
+        lowest, highest = self.faults.delay_seconds
+        return self._dice.uniform(lowest, highest) if highest else 0.0
+
+    def arrival(self) -> float:
+        """When data that is sent now arrives."""
+        return trio.current_time() + self.delay()
+
+    def short(self, count: int) -> int:
+        """How many of ``count`` bytes a read or write transfers."""
+        share = self.faults.short_share
+        if share and count > 1 and self._dice.random() < share:
+            return self._dice.randint(1, count)
+        return count
+
+    def maybe_break(self, sock: MemorySocket) -> None:
+        """Reset the connection with the probability of ``reset_share``."""
+        share = self.faults.reset_share
+        if share and self._dice.random() < share:
+            self.break_off(sock)
+
+    def note(self, what: str, sock: MemorySocket, data: bytes = b"") -> None:
+        """Report an event to the trace."""
+        if self._trace is not None:
+            at = trio.current_time()
+            self._trace(NetworkEvent(at, what, sock.name, sock.peer_name, data))
+
+    def _new_socket(self, host: str, port: int | None) -> MemorySocket:
+        if port is None:
+            port = self._local_port
+            self._local_port += 1
+        self._number += 1
+        sock = self._sockets[self._number] = MemorySocket(self, self._number, (host, port))
+        return sock
+
+    def _is_separated(self, one: str, other: str) -> bool:
+        return any(
+            (one in left and other in right) or (other in left and one in right)
+            for left, right in self._separated
+        )
+
+    def __repr__(self) -> str:
+        return f"<MemoryNetwork, {len(self._sockets)} sockets, listening on {self.listening}>"

@@ -1,0 +1,128 @@
+"""A connection of an in-memory network as a trio stream, for peers written by hand."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+import trio
+
+from ...net.wire._readiness import HANGUP, READ, WRITE
+from ._socket import MemorySocket
+
+_READ_BYTES = 64 * 1024
+
+
+async def wait_ready(sock: MemorySocket, interest: int) -> None:
+    """Wait until a socket can be read or written, or has failed.
+
+    Args:
+        sock: an in-memory socket.
+        interest: a mask of the readiness bits.
+
+    Raises:
+        trio.ClosedResourceError: it was closed.
+    """
+    await trio.lowlevel.checkpoint()
+    while True:
+        if not sock.is_open:
+            raise trio.ClosedResourceError("this socket was closed")
+        if sock.ready() & (interest | HANGUP):
+            return
+        changed = trio.Event()
+
+        def watch(_: MemorySocket, changed: trio.Event = changed) -> None:
+            changed.set()
+
+        sock.watchers.append(watch)
+        try:
+            with trio.CancelScope(deadline=sock.incoming.next_arrival):
+                await changed.wait()
+        finally:
+            if watch in sock.watchers:
+                sock.watchers.remove(watch)
+
+
+class MemoryStream(trio.abc.HalfCloseableStream):
+    """The counterpart of the stream that :func:`trio.open_tcp_stream` returns.
+
+    Made by :meth:`~trionet.testing.MemoryNetwork.open_stream`.
+
+    Attributes:
+        socket: the underlying socket.
+    """
+
+    def __init__(self, sock: MemorySocket) -> None:
+        self.socket = sock
+        self._sending = _Conflict("another task is sending on this stream")
+        self._receiving = _Conflict("another task is receiving from this stream")
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        with self._sending:
+            await trio.lowlevel.checkpoint()
+            rest = memoryview(data).cast("B")
+            while rest:
+                await wait_ready(self.socket, WRITE)
+                try:
+                    rest = rest[self.socket.send(rest) :]
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    raise _translated(error) from error
+            if not self.socket.is_open:
+                raise trio.ClosedResourceError("this stream was closed")
+
+    async def wait_send_all_might_not_block(self) -> None:
+        with self._sending:
+            await wait_ready(self.socket, WRITE)
+
+    async def send_eof(self) -> None:
+        with self._sending:
+            await trio.lowlevel.checkpoint()
+            try:
+                self.socket.shutdown(socket.SHUT_WR)
+            except OSError as error:
+                raise _translated(error) from error
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes:
+        if max_bytes is not None and max_bytes < 1:
+            raise ValueError(f"invalid max_bytes={max_bytes}; allowed: 1 or more, or None")
+        with self._receiving:
+            while True:
+                await wait_ready(self.socket, READ)
+                try:
+                    return self.socket.recv(max_bytes or _READ_BYTES)
+                except BlockingIOError:
+                    continue
+                except OSError as error:
+                    raise _translated(error) from error
+
+    async def aclose(self) -> None:
+        self.socket.close()
+        await trio.lowlevel.checkpoint()
+
+    def reset(self) -> None:
+        """Close with a reset (RST) instead of an end of stream (FIN)."""
+        self.socket.reset()
+
+
+class _Conflict:
+    """Raises BusyResourceError for a second task in the block, as trio's ConflictDetector."""
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+        self._is_entered = False
+
+    def __enter__(self) -> None:
+        if self._is_entered:
+            raise trio.BusyResourceError(self._message)
+        self._is_entered = True
+
+    def __exit__(self, *_: object) -> None:
+        self._is_entered = False
+
+
+def _translated(error: OSError) -> Exception:
+    if error.errno == errno.EBADF:
+        return trio.ClosedResourceError("this stream was closed")
+    return trio.BrokenResourceError(f"the connection is broken: {error}")

@@ -1,0 +1,45 @@
+"""The transport of a channel over an in-memory socket."""
+
+from __future__ import annotations
+
+from ...net.wire._connecting import finish_connect
+from ...net.wire._transmission import FileRange
+from ._socket import MemorySocket
+
+# File ranges are sent in copies of this size.
+_FILE_COPY_BYTES = 64 * 1024
+
+
+class MemoryTransport:
+    """Reads and writes a socket, including file ranges."""
+
+    def __init__(self, sock: MemorySocket) -> None:
+        self._socket = sock
+        self.fileno = sock.fileno
+        self.read = sock.recv
+        self.read_into = sock.recv_into
+        self.write = sock.send
+        self.write_gathered = sock.sendmsg
+
+    def send_file(self, file_range: FileRange, /) -> int:
+        count = min(file_range.count, _FILE_COPY_BYTES)
+        data = file_range.file.read_at(file_range.offset, count)
+        if not data and file_range.count:
+            raise OSError(f"{file_range!r} reaches beyond the end of its file")
+        return self._socket.send(data)
+
+    def setsockopt(self, level: int, option: int, value: bytes) -> None:
+        """Set an option of the socket."""
+        self._socket.setsockopt(level, option, value)
+
+    def finish_connect(self) -> bool:
+        return finish_connect(self._socket)
+
+    def peer_has_ended(self) -> bool:
+        return self._socket.peer_has_ended
+
+    def has_unread(self) -> bool:
+        return self._socket.has_unread
+
+    def close(self) -> None:
+        self._socket.close()

@@ -1,0 +1,103 @@
+"""Runs in virtual time, where waits cost nothing and one seed determines the order of events."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import trio
+import trio.testing
+
+from ...errors import LocalProtocolError
+from ._network import EPOCH_MS, MemoryNetwork, NetworkEvent, NetworkFaults
+
+T = TypeVar("T")
+
+
+def run_virtual(
+    async_fn: Callable[..., Awaitable[T]],
+    /,
+    *args: Any,
+    seed: int = 0,
+    faults: NetworkFaults | None = None,
+    epoch_ms: int = EPOCH_MS,
+    trace: Callable[[NetworkEvent], None] | None = None,
+) -> T:
+    """Run an async function as :func:`trio.run` does, in virtual time, on an in-memory network.
+
+    When every task waits, the clock jumps to the next deadline. The order in which tasks run, ids
+    and faults depend on the seed only, so that a run is repeatable.
+
+    Args:
+        async_fn: called with the network and ``args``.
+        args: of ``async_fn``.
+        seed: of everything that would otherwise be random.
+        faults: random faults of the network.
+        epoch_ms: the time of day at the start, in milliseconds since the epoch.
+        trace: called with every event on the network.
+
+    Returns:
+        What ``async_fn`` returns.
+    """
+
+    async def main() -> T:
+        with virtual(seed, faults=faults, epoch_ms=epoch_ms, trace=trace) as network:
+            return await async_fn(network, *args)
+
+    with _seeded_schedule(seed):
+        return trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
+
+
+@contextmanager
+def virtual(
+    seed: int = 0,
+    *,
+    faults: NetworkFaults | None = None,
+    epoch_ms: int = EPOCH_MS,
+    trace: Callable[[NetworkEvent], None] | None = None,
+) -> Iterator[MemoryNetwork]:
+    """An in-memory network and a deterministic order of tasks, for a run in virtual time.
+
+    Such a run has trio's ``MockClock``, as a test with pytest-trio's ``autojump_clock`` has. The
+    order of tasks is global to the process: two runs in two threads are not repeatable.
+
+    Args:
+        seed: as for :func:`run_virtual`, as are the others.
+        faults: random faults of the network.
+        epoch_ms: the time of day when the loop's clock is at 0, in milliseconds since the epoch.
+        trace: called with every event on the network.
+
+    Raises:
+        LocalProtocolError: the run has another clock, so that waits would take real time.
+    """
+    clock = trio.lowlevel.current_clock()
+    if not isinstance(clock, trio.testing.MockClock):
+        raise LocalProtocolError(
+            f"virtual time needs trio.testing.MockClock, and this run has {clock!r}: use"
+            " run_virtual(), or the fixture autojump_clock of pytest-trio"
+        )
+    with _seeded_schedule(seed):
+        yield MemoryNetwork(seed, faults=faults, epoch_ms=epoch_ms, trace=trace)
+
+
+@contextmanager
+def _seeded_schedule(seed: int) -> Iterator[None]:
+    """Let a seed determine the order of tasks in each pass of trio.
+
+    Trio shuffles them itself, and has a switch for tests that makes the shuffle repeatable;
+    pytest-trio and hypothesis set it in the same way.
+    """
+    scheduler: Any = sys.modules["trio._core._run"]
+    dice: random.Random = scheduler._r  # noqa: SLF001
+    was_repeatable = scheduler._ALLOW_DETERMINISTIC_SCHEDULING  # noqa: SLF001
+    state = dice.getstate()
+    scheduler._ALLOW_DETERMINISTIC_SCHEDULING = True  # noqa: SLF001
+    dice.seed(seed)
+    try:
+        yield
+    finally:
+        scheduler._ALLOW_DETERMINISTIC_SCHEDULING = was_repeatable  # noqa: SLF001
+        dice.setstate(state)

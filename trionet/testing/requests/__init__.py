@@ -1,0 +1,1 @@
+"""The requests that a broker received: their names, topics and groups, recorded for assertions."""

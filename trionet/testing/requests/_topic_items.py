@@ -1,0 +1,115 @@
+"""The topics, partitions and groups in a request or a response, wherever they are.
+
+Kafka's messages have them in similar forms: a list of items with a ``name``, ``topic`` or
+``topic_id``, and in each a list of numbers or of items with a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ...protocol._wire import NO_UUID, Message
+from ...protocol.messages.metadata import MetadataRequest
+
+TopicName = Callable[[bytes], str | None]
+"""The name of the topic with an id; None if there is none."""
+
+_INDEXES = ("partition_index", "index", "partition")
+# Lists of partitions, as opposed to lists of other numbers, such as replicas.
+PARTITIONS = (
+    "partitions",
+    "partition_data",
+    "partition_indexes",
+    "partition_responses",
+    "partition_results",
+)
+TOPIC_LISTS = (
+    "topics",
+    "topic_data",
+    "topic_names",
+    "resources",
+    "responses",
+    "forgotten_topics_data",
+)
+_NONE_FOR_ALL = ("topics", "topic_partitions")
+_TOPIC_RESOURCE = 2
+# The keys of FindCoordinator, which are groups or others (Kafka: CoordinatorType).
+_COORDINATED = ("key", "coordinator_keys")
+_GROUP = 0
+
+
+def partition_of(item: object) -> int | None:
+    """The partition number of an item; None if it has none."""
+    if isinstance(item, int):
+        return item
+    for name in _INDEXES:
+        index = getattr(item, name, None)
+        if isinstance(index, int):
+            return index
+    return None
+
+
+def topic_of(item: object, name_of: TopicName) -> str | None:
+    """The topic of an item; None if it has none, or an unknown id."""
+    if isinstance(item, str):
+        return item
+    topic_id = getattr(item, "topic_id", NO_UUID)
+    if topic_id != NO_UUID:
+        return name_of(bytes(topic_id))
+    if getattr(item, "resource_type", None) == _TOPIC_RESOURCE:
+        return str(getattr(item, "resource_name", ""))
+    name = getattr(item, "name", None) or getattr(item, "topic", None)
+    return name if isinstance(name, str) else None
+
+
+def partitions_in(item: object) -> list[Any] | None:
+    """The partitions of a topic's item; None if it has no such list."""
+    for name in PARTITIONS:
+        found = getattr(item, name, None)
+        if isinstance(found, list):
+            return found
+    return None
+
+
+def topic_partitions(message: Message, name_of: TopicName) -> Iterator[tuple[str, int | None]]:
+    """All topics and partitions in a message; None for a topic without partitions."""
+    for name in message.__slots__:
+        found = getattr(message, name)
+        if not isinstance(found, list):
+            continue
+        for item in found:
+            topic = topic_of(item, name_of)
+            if topic is not None and name in TOPIC_LISTS:
+                partitions = partitions_in(item) or ()
+                for each in partitions:
+                    yield topic, partition_of(each)
+                if not partitions:
+                    yield topic, None
+            elif isinstance(item, Message):
+                yield from topic_partitions(item, name_of)
+
+
+def is_about_all(message: Message, version: int) -> bool:
+    """Whether a request means all topics: null, or an empty list in Metadata v0."""
+    if isinstance(message, MetadataRequest) and version == 0:
+        return not message.topics
+    groups = getattr(message, "groups", None) or ()
+    return any(
+        getattr(each, name, ()) is None for each in (message, *groups) for name in _NONE_FOR_ALL
+    )
+
+
+def groups_in(message: Message) -> Iterator[str]:
+    """All consumer groups in a request."""
+    for name in message.__slots__:
+        found = getattr(message, name)
+        if not found or (name in _COORDINATED and getattr(message, "key_type", _GROUP) != _GROUP):
+            continue
+        if name in ("group_id", "key"):
+            yield found
+        elif name in ("groups_names", "coordinator_keys"):
+            yield from found
+        elif name == "groups":
+            for item in found:
+                yield item if isinstance(item, str) else item.group_id
