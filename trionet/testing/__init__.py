@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from .internals._groups import GroupMember as GroupMember
     from .internals._groups import GroupView as GroupView
     from .internals._records import Record as Record
+    from .memory._medium import NetworkEvent as NetworkEvent
+    from .memory._medium import NetworkFaults as NetworkFaults
     from .memory._network import MemoryNetwork as MemoryNetwork
-    from .memory._network import NetworkEvent as NetworkEvent
-    from .memory._network import NetworkFaults as NetworkFaults
     from .memory._stream import MemoryStream as MemoryStream
     from .memory._virtual_time import run_virtual as run_virtual
     from .memory._virtual_time import virtual as virtual
@@ -45,8 +45,8 @@ _HOMES = {
     "GroupView": "internals._groups",
     "MemoryNetwork": "memory._network",
     "MemoryStream": "memory._stream",
-    "NetworkEvent": "memory._network",
-    "NetworkFaults": "memory._network",
+    "NetworkEvent": "memory._medium",
+    "NetworkFaults": "memory._medium",
     "RawPeer": "_wire_peer",
     "Record": "internals._records",
     "SeenRequest": "requests._seen_requests",

@@ -5,16 +5,14 @@ from __future__ import annotations
 import errno
 import math
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import trio
 
 from ...net.wire._connecting import Address
 from ._socket import MemorySocket, os_error
-
-if TYPE_CHECKING:
-    from ._network import MemoryNetwork
 
 
 class ListeningMemorySocket:
@@ -24,9 +22,14 @@ class ListeningMemorySocket:
         changed: set, and replaced, when a connection arrives or the socket is closed.
     """
 
-    def __init__(self, network: MemoryNetwork, address: Address, backlog: int) -> None:
+    def __init__(
+        self,
+        on_change: Callable[[ListeningMemorySocket], None],
+        address: Address,
+        backlog: int,
+    ) -> None:
         self.changed = trio.Event()
-        self._network = network
+        self._on_change = on_change
         self._address = address
         self._backlog = backlog
         self._pending: deque[tuple[float, MemorySocket]] = deque()  # by time of arrival
@@ -62,15 +65,15 @@ class ListeningMemorySocket:
         if self.next_arrival > trio.current_time():
             raise os_error(errno.EAGAIN)
         sock = self._pending.popleft()[1]
-        self._network.note("accept", sock)
-        self._network.retry_connects()
+        sock.note("accept")
+        self._on_change(self)
         return sock, sock.remote
 
     def close(self) -> None:
         if not self.is_open:
             return
         self.is_open = False
-        self._network.forget_listener(self)
+        self._on_change(self)
         for _, sock in self._pending:
             sock.reset()
         self._pending.clear()

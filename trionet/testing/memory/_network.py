@@ -23,13 +23,13 @@ import ssl
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
-import attrs
 import trio
 
 from ...net.wire._connecting import IPV6_PARTS, Address
 from ...net.wire._endpoint import Endpoint
 from ...net.wire._readiness import WRITE, ReadinessKind
 from ._listening_socket import ListeningMemorySocket
+from ._medium import Medium, NetworkEvent, NetworkFaults
 from ._readiness import MemoryReadiness
 from ._socket import MemorySocket, os_error
 from ._stream import MemoryStream, wait_ready
@@ -47,48 +47,11 @@ _LOOPBACK_NAMES = {"localhost": _LOOPBACK[False]}
 _WILDCARDS = ("", "0.0.0.0", "::")  # noqa: S104 - recognised, not bound
 
 
-@attrs.define(kw_only=True)
-class NetworkFaults:
-    """Random faults of an in-memory network; may be changed at any time.
-
-    Attributes:
-        delay_seconds: the minimum and maximum delay of data. What one end of a connection sends
-            arrives in order all the same.
-        short_share: the fraction of reads and writes that are partial, 0 to 1.
-        reset_share: the fraction of writes after which the connection is reset, 0 to 1.
-    """
-
-    delay_seconds: tuple[float, float] = (0.0, 0.0)
-    short_share: float = 0.0
-    reset_share: float = 0.0
-
-
-@attrs.frozen
-class NetworkEvent:
-    """An event on the network, for a trace.
-
-    Attributes:
-        at: when, in seconds of the loop's clock.
-        what: ``connect``, ``accept``, ``refuse``, ``send``, ``receive``, ``end``, ``reset``,
-            ``break``, ``vanish`` or ``close``.
-        local: the address of the socket, as in ``127.0.0.1:9092``.
-        remote: the address of its peer.
-        data: what was sent or received.
-    """
-
-    at: float
-    what: str
-    local: str
-    remote: str
-    data: bytes = b""
-
-
 class MemoryNetwork:
     """Hosts and the connections between them, in place of the system's network.
 
     Pass it to :func:`trionet.open_broker` or :func:`trionet.serve`, and connect to what they serve
-    with :meth:`open_stream`. Every IP address is a host of it. It has more than 25 methods because
-    it is both the API of tests and the network of brokers, clients and sockets.
+    with :meth:`open_stream`. Every IP address is a host of it.
 
     Args:
         seed: of all ids and faults.
@@ -97,7 +60,6 @@ class MemoryNetwork:
         trace: called with every event.
 
     Attributes:
-        faults: see above.
         chance: the random number generator of ids.
     """
 
@@ -111,12 +73,10 @@ class MemoryNetwork:
         epoch_ms: int = EPOCH_MS,
         trace: Callable[[NetworkEvent], None] | None = None,
     ) -> None:
-        self.faults = faults or NetworkFaults()
+        self._medium = Medium(seed, faults or NetworkFaults(), trace)
         self.chance = random.Random(f"ids {seed}")  # noqa: S311 - repeatable
         self.shuffle = random.Random(f"order {seed}").shuffle  # noqa: S311
-        self._dice = random.Random(f"faults {seed}")  # noqa: S311
         self._epoch_ms = epoch_ms
-        self._trace = trace
         self._sockets: dict[int, MemorySocket] = {}
         self._listening: dict[tuple[str, int], ListeningMemorySocket] = {}
         self._separated: list[tuple[frozenset[str], frozenset[str]]] = []
@@ -126,6 +86,15 @@ class MemoryNetwork:
         self._local_port = _FIRST_LOCAL_PORT
 
     # For tests.
+
+    @property
+    def faults(self) -> NetworkFaults:
+        """The random faults; may be replaced."""
+        return self._medium.faults
+
+    @faults.setter
+    def faults(self, faults: NetworkFaults) -> None:
+        self._medium.faults = faults
 
     async def open_stream(self, address: str, *, local_host: str | None = None) -> MemoryStream:
         """Connect, as :func:`trio.open_tcp_stream` does.
@@ -180,7 +149,7 @@ class MemoryNetwork:
         self._separated.clear()
         for sock in list(self._sockets.values()):
             if sock.incoming.is_held:
-                sock.incoming.release(self.arrival())
+                sock.incoming.release(self._medium.arrival())
                 sock.notify()
         connecting, self._connecting = self._connecting, []
         for sock, address in connecting:
@@ -188,10 +157,7 @@ class MemoryNetwork:
 
     def break_off(self, sock: MemorySocket) -> None:
         """Reset a connection from between its ends: both see it broken."""
-        self.note("break", sock)
-        sock.break_off()
-        if sock.peer is not None and sock.peer.is_open:
-            sock.peer.break_off()
+        sock.break_connection()
 
     def kill_host(self, host: str, *, is_silent: bool = False) -> None:
         """Close everything that a host has open, as the kernel does for a killed process.
@@ -230,7 +196,9 @@ class MemoryNetwork:
         if (host, port) in self._listening:
             raise OSError(errno.EADDRINUSE, f"cannot listen on {endpoint}: address already in use")
         address = (host or _LOOPBACK[False], port)
-        listening = self._listening[host, port] = ListeningMemorySocket(self, address, backlog)
+        listening = self._listening[host, port] = ListeningMemorySocket(
+            self._listening_changed, address, backlog
+        )
         return listening
 
     async def wait_acceptable(self, listening: ListeningMemorySocket) -> None:
@@ -290,11 +258,7 @@ class MemoryNetwork:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         return sock
 
-    # For its sockets.
-
-    def begin_connect(self, sock: MemorySocket, address: Address) -> None:
-        self.note("connect", sock)
-        self._connect(sock, address)
+    # Called by its sockets.
 
     def _connect(self, sock: MemorySocket, address: Address) -> None:
         if not sock.is_open:
@@ -304,10 +268,10 @@ class MemoryNetwork:
             self._connecting.append((sock, address))
             return
         listening = self._listening.get((host, port)) or self._listening.get(("", port))
-        at = self.arrival()
+        at = self._medium.arrival()
         if listening is None:
-            self.note("refuse", sock)
-            sock.refuse(at + self.delay())
+            sock.note("refuse")
+            sock.refuse(at + self._medium.delay())
         elif not listening.has_room:
             self._connecting.append((sock, address))
         else:
@@ -315,59 +279,32 @@ class MemoryNetwork:
             accepted.pair_with(sock)
             sock.pair_with(accepted)
             listening.add(accepted, at)
-            sock.accepted(at + self.delay())
+            sock.accepted(at + self._medium.delay())
 
-    def retry_connects(self) -> None:
-        """Retry pending connects: a backlog has room again, or a listener was closed."""
+    def _retry_connects(self) -> None:
         connecting, self._connecting = self._connecting, []
         for sock, address in connecting:
             self._connect(sock, address)
 
-    def forget(self, sock: MemorySocket) -> None:
-        """Remove a closed socket."""
+    def _forget(self, sock: MemorySocket) -> None:
         self._sockets.pop(sock.number, None)
 
-    def forget_listener(self, listening: ListeningMemorySocket) -> None:
-        """Remove a closed listening socket; pending connects to it are rejected."""
-        for at, each in list(self._listening.items()):
-            if each is listening:
-                del self._listening[at]
-        self.retry_connects()
-
-    def delay(self) -> float:
-        """A random delay in seconds."""
-        lowest, highest = self.faults.delay_seconds
-        return self._dice.uniform(lowest, highest) if highest else 0.0
-
-    def arrival(self) -> float:
-        """When data that is sent now arrives."""
-        return trio.current_time() + self.delay()
-
-    def short(self, count: int) -> int:
-        """How many of ``count`` bytes a read or write transfers."""
-        share = self.faults.short_share
-        if share and count > 1 and self._dice.random() < share:
-            return self._dice.randint(1, count)
-        return count
-
-    def maybe_break(self, sock: MemorySocket) -> None:
-        """Reset the connection with the probability of ``reset_share``."""
-        share = self.faults.reset_share
-        if share and self._dice.random() < share:
-            self.break_off(sock)
-
-    def note(self, what: str, sock: MemorySocket, data: bytes = b"") -> None:
-        """Report an event to the trace."""
-        if self._trace is not None:
-            at = trio.current_time()
-            self._trace(NetworkEvent(at, what, sock.name, sock.peer_name, data))
+    def _listening_changed(self, listening: ListeningMemorySocket) -> None:
+        """Remove a closed listener, or use the room in its backlog for pending connects."""
+        if not listening.is_open:
+            for at, each in list(self._listening.items()):
+                if each is listening:
+                    del self._listening[at]
+        self._retry_connects()
 
     def _new_socket(self, host: str, port: int | None) -> MemorySocket:
         if port is None:
             port = self._local_port
             self._local_port += 1
         self._number += 1
-        sock = self._sockets[self._number] = MemorySocket(self, self._number, (host, port))
+        sock = self._sockets[self._number] = MemorySocket(
+            self._medium, self._number, (host, port), self._connect, self._forget
+        )
         return sock
 
     def _is_separated(self, one: str, other: str) -> bool:

@@ -15,7 +15,7 @@ class Mark(Enum):
     END = auto()
     """End of stream (TCP: FIN)."""
     RESET = auto()
-    """The connection was reset or rejected (TCP: RST)."""
+    """The connection was reset or refused (TCP: RST)."""
 
 
 Piece = bytes | Mark

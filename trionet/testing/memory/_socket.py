@@ -25,17 +25,15 @@ import socket
 import struct
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import trio
 
 from ...net.wire._connecting import Address
 from ...net.wire._readiness import READ, WRITE
 from ...net.wire._transmission import Buffer
+from ._medium import Medium
 from ._pipe import Mark, Piece, Pipe
-
-if TYPE_CHECKING:
-    from ._network import MemoryNetwork
 
 # The values of EPOLLERR and EPOLLHUP.
 _ERROR, _HANGUP = 8, 16
@@ -52,7 +50,6 @@ class MemorySocket:
     ``socket.socket``.
 
     Attributes:
-        network: the network it belongs to.
         address: its local address.
         number: its descriptor; never reused.
         is_open: whether it was not closed.
@@ -60,8 +57,17 @@ class MemorySocket:
         watchers: called when the state of the socket may have changed, or data is in transit.
     """
 
-    def __init__(self, network: MemoryNetwork, number: int, address: Address) -> None:
-        self.network = network
+    def __init__(
+        self,
+        medium: Medium,
+        number: int,
+        address: Address,
+        on_connect: Callable[[MemorySocket, Address], None],
+        on_close: Callable[[MemorySocket], None],
+    ) -> None:
+        self._medium = medium
+        self._on_connect = on_connect
+        self._on_close = on_close
         self.incoming = Pipe()
         self.watchers: list[Callable[[MemorySocket], None]] = []
         self.number = number
@@ -152,7 +158,8 @@ class MemorySocket:
         self._check_open()
         self._is_connecting = True
         self._remote = address
-        self.network.begin_connect(self, address)
+        self.note("connect")
+        self._on_connect(self, address)
         return errno.EINPROGRESS
 
     def pair_with(self, peer: MemorySocket) -> None:
@@ -189,8 +196,8 @@ class MemorySocket:
         self._look()
         incoming = self.incoming
         if incoming.has_arrived:
-            data = incoming.read(self.network.short(bytes_max))
-            self.network.note("receive", self, data)
+            data = incoming.read(self._medium.short(bytes_max))
+            self.note("receive", data)
             if self._peer is not None:
                 self._peer.notify()
             return data
@@ -220,10 +227,11 @@ class MemorySocket:
         free = self._free()
         if free <= 0:
             raise os_error(errno.EAGAIN)
-        sent = bytes(memoryview(data).cast("B")[: min(free, self.network.short(len(data)))])
-        self.network.note("send", self, sent)
+        sent = bytes(memoryview(data).cast("B")[: min(free, self._medium.short(len(data)))])
+        self.note("send", sent)
         self._put(sent)
-        self.network.maybe_break(self)
+        if self._medium.resets():
+            self.break_connection()
         return len(sent)
 
     def sendmsg(self, buffers: list[Buffer], /) -> int:
@@ -232,13 +240,13 @@ class MemorySocket:
     def _put(self, chunk: Piece) -> None:
         peer = self._peer
         assert peer is not None
-        at = self.network.arrival()
+        at = self._medium.arrival()
         if peer.is_open:
             peer.incoming.put(chunk, at)
             peer.notify()
         elif isinstance(chunk, bytes):
             # A kernel responds with a reset to data for a connection that it does not know.
-            self.incoming.put(Mark.RESET, at + self.network.delay())
+            self.incoming.put(Mark.RESET, at + self._medium.delay())
             self.notify()
 
     def _free(self) -> int:
@@ -263,7 +271,7 @@ class MemorySocket:
     def _finish(self) -> None:
         if not self._has_finished:
             self._has_finished = True
-            self.network.note("end", self)
+            self.note("end")
             self._put(Mark.END)
             self.notify()
 
@@ -275,14 +283,14 @@ class MemorySocket:
         self._look()
         unread = self.incoming.size
         self.is_open = False
-        self.network.forget(self)
+        self._on_close(self)
         if self._peer is not None and not self._is_dead:
             if self._resets_when_closed or unread:
-                self.network.note("reset", self)
+                self.note("reset")
                 self._put(Mark.RESET)
             else:
                 self._finish()
-        self.network.note("close", self)
+        self.note("close")
         self.incoming.drop()
         if self._peer is not None:
             self._peer.notify()
@@ -298,15 +306,21 @@ class MemorySocket:
         """Close silently, as in a power failure; the peer notices when it sends."""
         if self.is_open:
             self.is_open = False
-            self.network.forget(self)
-            self.network.note("vanish", self)
+            self._on_close(self)
+            self.note("vanish")
             self.incoming.drop()
             self.notify()
             self.watchers.clear()
 
-    def break_off(self) -> None:
-        """Reset the connection from between its two ends."""
-        self.incoming.put(Mark.RESET, self.network.arrival())
+    def break_connection(self) -> None:
+        """Reset the connection from between its two ends: both see it broken."""
+        self.note("break")
+        self._receive_reset()
+        if self._peer is not None and self._peer.is_open:
+            self._peer._receive_reset()  # noqa: SLF001 - the other end
+
+    def _receive_reset(self) -> None:
+        self.incoming.put(Mark.RESET, self._medium.arrival())
         self.notify()
 
     # Readiness.
@@ -339,6 +353,10 @@ class MemorySocket:
         """Whether bytes have arrived that were not read."""
         self._look()
         return self.incoming.has_arrived
+
+    def note(self, what: str, data: bytes = b"") -> None:
+        """Report an event to the trace of the network."""
+        self._medium.note(what, self.name, self.peer_name, data)
 
     def notify(self) -> None:
         """Wake the watchers: this socket's state may have changed, or data is in transit."""

@@ -12,7 +12,8 @@ import trio
 import trio.testing
 
 from ...errors import LocalProtocolError
-from ._network import EPOCH_MS, MemoryNetwork, NetworkEvent, NetworkFaults
+from ._medium import NetworkEvent, NetworkFaults
+from ._network import EPOCH_MS, MemoryNetwork
 
 T = TypeVar("T")
 
