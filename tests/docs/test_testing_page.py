@@ -56,7 +56,7 @@ INSIDE = {
     "raise_error",
     "raise_errors",
     "remove_now",
-    "applies_to",
+    "is_removed",
     "which",
 }
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from .brokers._controls import ConnectionView as ConnectionView
     from .brokers._threaded import ThreadedBroker as ThreadedBroker
     from .brokers._threaded import broker as broker
-    from .faults._fault import Fault as Fault
     from .faults._faults import Faults as Faults
     from .internals._groups import GroupMember as GroupMember
     from .internals._groups import GroupView as GroupView
@@ -33,13 +32,14 @@ if TYPE_CHECKING:
     from .memory._stream import MemoryStream as MemoryStream
     from .memory._virtual_time import run_virtual as run_virtual
     from .memory._virtual_time import virtual as virtual
+    from .requests._seen_requests import Fault as Fault
     from .requests._seen_requests import SeenRequest as SeenRequest
 
 _HOMES = {
     "BlockingRawPeer": "_wire_peer",
     "BrokerControl": "brokers._broker_control",
     "ConnectionView": "brokers._controls",
-    "Fault": "faults._fault",
+    "Fault": "requests._seen_requests",
     "Faults": "faults._faults",
     "GroupMember": "internals._groups",
     "GroupView": "internals._groups",

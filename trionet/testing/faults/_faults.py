@@ -35,8 +35,7 @@ from ...protocol import api_keys
 from ...server._processor import Processor
 from ..internals._broker_internals import InLoop
 from ..requests._names import ApiName, ErrorName, error_code
-from ..requests._seen_requests import SeenRequest, Which, api_keys_of
-from ._fault import FOREVER, Fault, check_timing
+from ..requests._seen_requests import Fault, SeenRequest, Which, api_keys_of
 from ._fault_actions import (
     RECORD_APIS,
     Action,
@@ -52,6 +51,7 @@ from ._fault_actions import (
     check_body,
     close_with_reset,
 )
+from ._fault_rule import FOREVER, FaultRule, check_timing
 from ._interception import Interception
 from ._response_errors import response_class
 
@@ -115,7 +115,7 @@ class Faults:
         self._inside = interception.inside
         self._seen = interception.seen
         self._clients = interception.clients
-        self._faults = interception.faults
+        self._rules = interception.faults
         self._in_loop = in_loop
 
     # Faults of requests.
@@ -356,8 +356,8 @@ class Faults:
         """
 
         def clear() -> None:
-            for fault in list(self._faults):
-                fault.remove_now()
+            for rule in list(self._rules):
+                rule.fault.remove_now()
 
         with suppress(trio.RunFinishedError):
             self._in_loop(clear)
@@ -370,11 +370,11 @@ class Faults:
         Raises:
             Exception: as :meth:`clear`.
         """
-        before = set(self._faults)
+        before = set(self._rules)
 
         def remove() -> None:
-            for fault in set(self._faults) - before:
-                fault.remove_now()
+            for rule in set(self._rules) - before:
+                rule.fault.remove_now()
 
         try:
             yield
@@ -388,18 +388,18 @@ class Faults:
 
     def raise_errors(self) -> None:
         """Raise what functions of the test raised (:attr:`Fault.error`), each once."""
-        for fault in self._faults:
-            fault.raise_error()
+        for rule in self._rules:
+            rule.fault.raise_error()
 
     def explain(self, error: BaseException) -> None:
         """Add notes to an error of the test about what its functions raised before."""
-        for fault in self._faults:
-            fault.explain(error)
+        for rule in self._rules:
+            rule.fault.explain(error)
 
     @property
     def active(self) -> list[Fault]:
         """The faults that are not over."""
-        return [fault for fault in self._faults if not fault.is_over]
+        return [rule.fault for rule in self._rules if not rule.fault.is_over]
 
     # Adding faults.
 
@@ -453,18 +453,17 @@ class Faults:
         check_timing(times, skip, delay)
         fault = Fault(
             which,
-            action,
-            times=times,
-            skip=skip,
-            delay=delay,
-            until=until,
-            seen=self._seen,
-            inside=self._inside,
-            in_loop=self._in_loop,
-            on_remove=on_remove,
-            now=trio.lowlevel.current_clock().current_time,
+            str(action),
+            times,
+            until,
+            self._seen,
+            self._inside,
+            self._in_loop,
+            on_remove,
+            trio.lowlevel.current_clock().current_time,
         )
-        self._faults[:] = [*(each for each in self._faults if not each.is_done), fault]
+        rules = (rule for rule in self._rules if not rule.fault.is_done)
+        self._rules[:] = [*rules, FaultRule(fault, action, skip, delay)]
         return fault
 
     def _stop_reading(self, which: Which) -> Callable[[], None]:

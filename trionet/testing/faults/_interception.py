@@ -12,7 +12,7 @@ from ...protocol._wire import Message
 from ..internals._broker_internals import BrokerInternals, NodeInternals
 from ..requests._seen_requests import SeenRequests, seen
 from ._exchange import Exchange
-from ._fault import Fault
+from ._fault_rule import FaultRule
 
 # How many clients are known before those of closed connections are dropped.
 CLIENTS_SWEPT_AT: Final = 1000
@@ -37,7 +37,7 @@ class Interception:
     def __init__(self, inside: BrokerInternals) -> None:
         self.inside = inside
         self.seen = SeenRequests()
-        self.faults: list[Fault] = []
+        self.faults: list[FaultRule] = []
         self.clients: dict[str, str | None] = {}
         self._clients_max = CLIENTS_SWEPT_AT
         if any(node.apis.interceptor is not None for node in inside.nodes):
@@ -66,10 +66,10 @@ class Interception:
             self._clients_max = max(CLIENTS_SWEPT_AT, 2 * len(self.clients))
         self.clients[connection] = call.client_id
 
-    async def _apply(self, exchange: Exchange, faults: list[Fault]) -> None:
-        for position, fault in enumerate(faults):
-            if fault.applies_to(exchange.seen):
+    async def _apply(self, exchange: Exchange, faults: list[FaultRule]) -> None:
+        for position, rule in enumerate(faults):
+            if rule.applies_to(exchange.seen):
                 exchange.go_on = partial(self._apply, exchange, faults[position + 1 :])
-                await fault.act(exchange)
+                await rule.act(exchange)
                 return
         await exchange.execute()

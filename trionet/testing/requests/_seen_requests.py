@@ -1,24 +1,28 @@
-"""The requests that a broker received, for assertions."""
+"""The requests that a broker received, and the faults that were applied to them.
+
+Both are public, and each names the other (:attr:`SeenRequest.fault`, :attr:`Fault.requests`), so
+they share a module; what a fault does is in :mod:`trionet.testing.faults`.
+"""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from types import TracebackType
+from typing import Final, Self
 
 import attrs
+import trio
 
 from ..._util._printable import printable
 from ...broker.api._call import Call
 from ...protocol._wire import Message
-from ..internals._broker_internals import NodeInternals
+from ..internals._broker_internals import BrokerInternals, InLoop, NodeInternals
 from ._names import KEYS, ApiName, api_key
 from ._topic_items import groups_in, is_about_all, topic_partitions
-
-if TYPE_CHECKING:
-    from ..faults._fault import Fault
 
 # How many requests are kept, and their total size; the oldest are dropped first.
 REQUESTS_KEPT_MAX: Final = 10_000
@@ -212,6 +216,106 @@ class Which:
             if (value := getattr(self, name)) is not None
         ]
         return ", ".join([apis, *conditions])
+
+
+@attrs.define(eq=False, repr=False)
+class Fault:
+    """A fault added by :class:`~trionet.testing.Faults`.
+
+    Usable from any thread, and as a context manager that removes it at the end.
+
+    Attributes:
+        which: the requests that it matches.
+        hits: how many requests it was applied to.
+        error: raised by a function of the test, ``when`` or one that makes a response. The request
+            was then handled normally and the fault ended. The error is raised again where the
+            fault is removed, or else when the broker stops.
+    """
+
+    which: Which
+    _action: str
+    _times: int | None
+    _until: float
+    _seen: SeenRequests
+    _internals: BrokerInternals
+    _in_loop: InLoop
+    _on_remove: Callable[[], None] | None
+    _now: Callable[[], float]
+    hits: int = 0
+    error: Exception | None = None
+    is_removed: bool = False
+    _is_reported: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it matches no more requests: removed, failed, expired or used up."""
+        return (
+            self.is_removed
+            or self.error is not None
+            or (self._times is not None and self.hits >= self._times)
+            or self._until <= self._now()
+        )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it is over and its error, if any, was reported."""
+        return self.is_over and (self.error is None or self._is_reported)
+
+    @property
+    def requests(self) -> list[SeenRequest]:
+        """The requests that it was applied to, as far as they are kept."""
+        return [request for request in self._seen if self in request.faults]
+
+    def remove(self) -> None:
+        """Match no more requests, and continue those that are held or delayed.
+
+        Does nothing once the broker has stopped.
+
+        Raises:
+            Exception: :attr:`error`, once.
+        """
+        with suppress(trio.RunFinishedError):
+            self._in_loop(self.remove_now)
+        self.raise_error()
+
+    def raise_error(self) -> None:
+        """Raise :attr:`error`, if that was not done yet."""
+        if self.error is not None and not self._is_reported:
+            self._is_reported = True
+            raise self.error
+
+    def explain(self, error: BaseException) -> None:
+        """Add a note about :attr:`error` to an error of the test that followed it."""
+        if self.error is not None and not self._is_reported:
+            self._is_reported = True
+            error.add_note(f"The fault {self} failed before: {self.error!r}")
+
+    def remove_now(self) -> None:
+        """Remove it; for callers in the broker's loop."""
+        if not self.is_removed and self._on_remove is not None:
+            self._on_remove()
+        self.is_removed = True
+        self._internals.cluster.purgatory.complete_all(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self.explain(error)
+        self.remove()
+
+    def __str__(self) -> str:
+        return f"{self.which}: {self._action}"
+
+    def __repr__(self) -> str:
+        times = "" if self._times is None else f" of {self._times}"
+        return f"<Fault {self}; {self.hits}{times} hits>"
 
 
 def api_keys_of(apis: ApiName | tuple[ApiName, ...] | list[ApiName] | None) -> frozenset[int]:
