@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trionet.dashboard.drawing import _number_format as amounts
+from trionet.dashboard.drawing import _units as units
 
 
 @pytest.mark.parametrize(
@@ -22,14 +22,14 @@ from trionet.dashboard.drawing import _number_format as amounts
     ],
 )
 def test_counts(value: float | None, shown: str) -> None:
-    assert shown == amounts.count(value)
+    assert shown == units.count(value)
 
 
 @pytest.mark.parametrize(
     ("value", "shown"), [(0, "0"), (0.25, "0.2"), (9.94, "9.9"), (9.96, "10"), (1500, "1,500")]
 )
 def test_rates(value: float, shown: str) -> None:
-    assert shown == amounts.rate(value)
+    assert shown == units.rate(value)
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_rates(value: float, shown: str) -> None:
     [(0, "0 B"), (1023, "1023 B"), (1023.6, "1.0 KiB"), (1536, "1.5 KiB"), (10 << 30, "10 GiB")],
 )
 def test_sizes(value: float, shown: str) -> None:
-    assert shown == amounts.size(value)
+    assert shown == units.size(value)
 
 
 @pytest.mark.parametrize(
@@ -60,21 +60,21 @@ def test_sizes(value: float, shown: str) -> None:
     ],
 )
 def test_durations(seconds: float | None, shown: str) -> None:
-    assert shown == amounts.duration(seconds)
+    assert shown == units.duration(seconds)
 
 
 @pytest.mark.parametrize(
     ("fraction", "shown"), [(0, "0 %"), (0.004, "0.4 %"), (0.37, "37 %"), (1, "100 %")]
 )
 def test_shares(fraction: float, shown: str) -> None:
-    assert shown == amounts.percent(fraction)
+    assert shown == units.percent(fraction)
 
 
 @given(st.floats(0, 1e17))
 def test_no_number_is_wider_than_a_column(value: float) -> None:
-    assert 8 >= max(map(len, (amounts.count(value), amounts.rate(value), amounts.size(value))))
+    assert 8 >= max(map(len, (units.count(value), units.rate(value), units.size(value))))
 
 
 @given(st.floats(0, 8e8))
 def test_no_duration_is_wider_than_a_column(seconds: float) -> None:
-    assert 8 >= len(amounts.duration(seconds))
+    assert 8 >= len(units.duration(seconds))

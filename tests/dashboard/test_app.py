@@ -16,8 +16,7 @@ import attrs
 import pytest
 import trio
 
-from trionet.dashboard._app import Dashboard, write_new_file
-from trionet.dashboard._settings import DashboardSettings
+from trionet.dashboard._app import Dashboard, DashboardSettings, write_new_file
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import ConnectionRow
 from trionet.dashboard.sources._actions import Actions

@@ -10,10 +10,10 @@ import attrs
 from support.dashboard_model import HOSTILE_NAMES, busy_model, full_model
 from trionet.dashboard.drawing._cells import UNICODE
 from trionet.dashboard.drawing._export import as_csv, as_html, as_json, as_svg, as_text
-from trionet.dashboard.drawing._frame import Frame
+from trionet.dashboard.drawing._pen import Frame
+from trionet.dashboard.drawing._table import Column, Table
 from trionet.dashboard.ui._screen import draw
 from trionet.dashboard.ui._ui import Ui
-from trionet.dashboard.ui._view import Column, Table
 from trionet.dashboard.views import all_views
 
 

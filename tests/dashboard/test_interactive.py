@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from trionet.dashboard.terminal._interactive import is_interactive
+from trionet.dashboard.terminal._capabilities import is_interactive
 
 
 class Terminal(io.StringIO):

@@ -15,8 +15,7 @@ from trionet.dashboard.model._api_times import quantile
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.sources._cluster_source import ClusterSource
 from trionet.dashboard.sources._http_client import HttpClient
-from trionet.dashboard.sources._in_process import InProcessReader
-from trionet.dashboard.sources._metrics_source import MetricsListenerReader
+from trionet.dashboard.sources._snapshot_readers import InProcessReader, MetricsListenerReader
 
 RECORDS = 300
 REQUESTS = "kafka_network_requestmetrics_"

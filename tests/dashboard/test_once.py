@@ -15,10 +15,10 @@ from support.dashboard_model import busy_model
 from trionet import open_broker
 from trionet.dashboard._once import NotATableError, OnceOptions, render_once, roll, whole_view
 from trionet.dashboard.drawing._cells import ASCII, UNICODE, Glyphs
+from trionet.dashboard.drawing._pen import Pen
 from trionet.dashboard.model._figures import FIGURES
-from trionet.dashboard.sources import Source
 from trionet.dashboard.sources._open_source import open_remote, watch_broker
-from trionet.dashboard.ui._view import Pen
+from trionet.dashboard.sources._source import Source
 from trionet.dashboard.ui._view_state import ViewState
 from trionet.dashboard.views import all_views
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from trionet.dashboard.drawing._table import Column, Table
 from trionet.dashboard.ui import _ordering as ordering
 from trionet.dashboard.ui._ordering import ROWS_PER_STEP, Order, Ordering
-from trionet.dashboard.ui._view import Column, Table
 
 
 @attrs.frozen

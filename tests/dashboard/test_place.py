@@ -5,9 +5,10 @@ from collections.abc import Collection
 import attrs
 import pytest
 
+from trionet.dashboard.drawing._table import Column, Table
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.ui._ordering import ROWS_PER_STEP
-from trionet.dashboard.ui._view import Column, Table, View
+from trionet.dashboard.ui._view import View
 from trionet.dashboard.ui._view_state import ViewState
 
 

@@ -12,10 +12,11 @@ from support import frames
 from support.dashboard_model import HOSTILE_NAMES, busy_model, filled, full_model
 from trionet.dashboard.drawing._cells import ASCII, UNICODE, Glyphs
 from trionet.dashboard.drawing._export import as_text
-from trionet.dashboard.drawing._frame import Frame
+from trionet.dashboard.drawing._pen import Frame
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._rows import TopicRow
 from trionet.dashboard.terminal._keys import Key
+from trionet.dashboard.ui._key_handler import KeyHandler
 from trionet.dashboard.ui._screen import draw, failed_frame
 from trionet.dashboard.ui._ui import Ui
 from trionet.dashboard.ui._view import View
@@ -25,7 +26,7 @@ from trionet.dashboard.views import VIEWS, all_views
 def ui(*keys: str, model: Model | None = None) -> Ui:
     found = Ui(all_views(), "overview")
     for key in keys:
-        found.press(Key(key), model or Model())
+        KeyHandler(found).press(Key(key), model or Model())
     return found
 
 
@@ -74,16 +75,16 @@ def every_frame(model: Model, glyphs: Glyphs) -> Iterator[Frame]:
         found = Ui(all_views(), view.name)
         yield draw(found, model, 60, 15, glyphs)
         for key in ("?", "esc", "enter", "enter", "esc", "esc"):
-            found.press(Key(key), model)
+            KeyHandler(found).press(Key(key), model)
             yield draw(found, model, 120, 40, glyphs)
         for action in found.current.view.actions:
-            found.press(Key(action.key), model)
+            KeyHandler(found).press(Key(action.key), model)
             for _ in range(len(action.fields) + 1):
                 yield draw(found, model, 60, 15, glyphs)
-                found.press(Key("7"), model)
-                found.press(Key("enter"), model)
+                KeyHandler(found).press(Key("7"), model)
+                KeyHandler(found).press(Key("enter"), model)
             for _ in range(2):
-                found.press(Key("esc"), model)
+                KeyHandler(found).press(Key("esc"), model)
 
 
 @pytest.mark.parametrize("view", VIEWS, ids=lambda view: view.name)
@@ -255,7 +256,7 @@ def test_what_is_typed_is_seen_behind_a_label_that_is_longer_than_the_screen() -
     found = ui("6")
     shown(found, model)
     for key in ("R", *"soon", "enter"):
-        found.press(Key(key), model)
+        KeyHandler(found).press(Key(key), model)
         shown(found, model, (60, 15))
     lines = shown(found, model, (60, 15)).rstrip("\n").split("\n")
 
@@ -269,7 +270,7 @@ def test_a_question_is_told_to_its_end() -> None:
     model.topics.replace({name: filled(TopicRow, name)}, 1.0)
     found = ui("5")
     shown(found, model)
-    found.press(Key("D"), model)
+    KeyHandler(found).press(Key("D"), model)
     lines = shown(found, model, (60, 15)).rstrip("\n").split("\n")
 
     assert "end and all its records?" in " ".join("".join(lines[-3:]).split())
@@ -339,7 +340,7 @@ def test_the_chosen_row_stays_in_sight() -> None:
     found = ui("2")
     for key in ["j"] * 25:
         draw(found, model, 80, 24, UNICODE)
-        found.press(Key(key), model)
+        KeyHandler(found).press(Key(key), model)
     frame = draw(found, model, 80, 24, UNICODE)
 
     rows = [line for line in frame.lines if line[0].style and line[0].style.reverse]

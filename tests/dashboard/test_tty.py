@@ -9,7 +9,8 @@ import trio
 import trio.testing
 from rich.console import Console
 
-from trionet.dashboard.terminal._tty import Tty, color_system
+from trionet.dashboard.terminal._capabilities import color_system
+from trionet.dashboard.terminal._tty import Tty
 
 TERMS = ("xterm", "xterm-256color", "XTERM-256COLOR", "xterm-kitty", "screen-16color", "tmux", "")
 

@@ -8,13 +8,15 @@ import pytest
 
 from trionet.dashboard.drawing._cells import UNICODE
 from trionet.dashboard.drawing._export import as_text
+from trionet.dashboard.drawing._table import Column, Table
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.sources import Source
+from trionet.dashboard.sources._source import Source
 from trionet.dashboard.terminal._keys import Event, Key, Mouse, Paste
 from trionet.dashboard.ui._effects import Act, Effect, Export, Quit, Redraw, UseMouse
+from trionet.dashboard.ui._key_handler import KeyHandler
 from trionet.dashboard.ui._screen import draw
 from trionet.dashboard.ui._ui import Mode, Ui
-from trionet.dashboard.ui._view import Action, Column, Field, Table, View
+from trionet.dashboard.ui._view import Action, Field, View
 
 
 @attrs.frozen
@@ -89,6 +91,7 @@ class Player:
     def __init__(self) -> None:
         self.model = Model()
         self.ui = Ui([Fruits(), Stones()], "fruits")
+        self.keys = KeyHandler(self.ui)
         self.screen = ""
         self.draw()
 
@@ -96,7 +99,7 @@ class Player:
         self.screen = as_text(draw(self.ui, self.model, 80, 24, UNICODE))
 
     def send(self, event: Event) -> Effect | None:
-        effect = self.ui.press(event, self.model)
+        effect = self.keys.press(event, self.model)
         self.draw()
         return effect
 

@@ -13,11 +13,11 @@ from typing import Final
 import trio
 
 from trionet.cli._dashboard import add_arguments, open_source
-from trionet.dashboard._app import run_dashboard
-from trionet.dashboard._settings import DashboardSettings
+from trionet.dashboard._app import DashboardSettings, run_dashboard
+from trionet.dashboard.drawing._pen import Line, Pen
 from trionet.dashboard.model._model import Model
-from trionet.dashboard.sources import Source
-from trionet.dashboard.ui._view import Line, Pen, View
+from trionet.dashboard.sources._source import Source
+from trionet.dashboard.ui._view import View
 from trionet.dashboard.views import VIEWS
 
 #: A screen with fewer columns is too narrow.

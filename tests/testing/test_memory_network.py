@@ -226,6 +226,6 @@ async def test_only_numbers_and_localhost_are_hosts(autojump_clock: MockClock) -
     assert [("127.0.0.1", 1)] == await network.resolve("localhost", 1)
     with pytest.raises(OSError, match=r"cannot resolve 'kafka\.example'"):
         await network.resolve("kafka.example", 9092)
-    with pytest.raises(OSError, match=r"cannot connect to 10\.0\.0\.9:1"):
+    with pytest.raises(OSError, match=r"could not connect to 10\.0\.0\.9:1"):
         await network.open_stream("10.0.0.9:1")
     assert [] == network.open_sockets

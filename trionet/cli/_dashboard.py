@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from trionet.dashboard._once import OnceOptions
-    from trionet.dashboard.sources import Source
+    from trionet.dashboard.sources._source import Source
 
 FORMATS: Final = ("text", "json", "csv", "svg", "html")
 _SIZE: Final = re.compile(r"([1-9]\d{1,2})x([1-9]\d{1,2})")
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit code: 0, 2 wrong arguments, 128 + N after a signal."""
     import trio
 
-    from trionet.dashboard.terminal._interactive import is_interactive
+    from trionet.dashboard.terminal._capabilities import is_interactive
 
     _check(arguments)
     with logging_to_stderr(arguments):
@@ -126,7 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     from trionet.dashboard._once import ROLLING_FORMS
-    from trionet.dashboard._settings import REFRESH_SECONDS
+    from trionet.dashboard.ui._ui import REFRESH_SECONDS
     from trionet.dashboard.views import VIEWS
 
     names = [view.name for view in VIEWS]
@@ -196,8 +196,7 @@ def _token(path: str | None) -> str | None:
 
 
 async def _show(arguments: argparse.Namespace) -> int:
-    from trionet.dashboard._app import run_dashboard
-    from trionet.dashboard._settings import DashboardSettings
+    from trionet.dashboard._app import DashboardSettings, run_dashboard
 
     settings = DashboardSettings(
         view=arguments.view,

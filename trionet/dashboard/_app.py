@@ -22,7 +22,6 @@ import logging
 import math
 import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -33,23 +32,23 @@ import trio
 
 from .._util._single_error import raise_single_error
 from ..errors import TrionetError
-from ._settings import DashboardSettings
-from .drawing._cells import ASCII, UNICODE, Glyphs
 from .drawing._export import FRAME_FORMS, TABLE_FORMS
-from .drawing._frame import Frame
+from .drawing._pen import Frame
 from .model._model import Model
 from .terminal._ansi import Painter
+from .terminal._capabilities import color_system, terminal_glyphs
 from .terminal._keys import KeyDecoder
 from .terminal._screen_log import hold_terminal_logging
-from .terminal._tty import LEAVE_SECONDS, TerminalGoneError, Tty, color_system
+from .terminal._tty import LEAVE_SECONDS, TerminalGoneError, Tty
 from .ui._effects import Act, Effect, Export, Quit, Redraw, UseMouse
+from .ui._key_handler import KeyHandler
 from .ui._screen import STALE_SECONDS, draw, failed_frame
 from .ui._ui import Ui
 from .ui._view import View
 from .views import all_views
 
 if TYPE_CHECKING:
-    from .sources import Source
+    from .sources._source import Source
 
 logger = logging.getLogger("trionet.dashboard")
 
@@ -66,6 +65,25 @@ FILES_MAX: Final = 1000
 
 _STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _HANDLED_SIGNALS: Final = (*_STOP_SIGNALS, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
+
+
+@attrs.frozen
+class DashboardSettings:
+    """How the dashboard looks, and what it shows first.
+
+    Attributes:
+        view: the name of the first view.
+        refresh_seconds: the initial refresh interval.
+        color: whether to use colours; None depends on NO_COLOR.
+        ascii: whether to show only ASCII; None depends on the locale.
+        mouse: whether mouse reports are on at first.
+    """
+
+    view: str = "overview"
+    refresh_seconds: float = 1.0
+    color: bool | None = None
+    ascii: bool | None = None
+    mouse: bool = False
 
 
 async def run_dashboard(
@@ -99,17 +117,6 @@ async def run_dashboard(
         tty.close()
 
 
-def glyphs_of(settings: DashboardSettings) -> Glyphs:
-    """The characters that the terminal can show, judging by the settings and the locale."""
-    is_ascii = settings.ascii
-    if is_ascii is None:
-        names = (os.environ.get(name) for name in ("LC_ALL", "LC_CTYPE", "LANG"))
-        # Python's standard output is UTF-8 even where the locale is C.
-        locale = next(filter(None, names), sys.stdout.encoding or "ascii")
-        is_ascii = "utf" not in locale.lower()
-    return ASCII if is_ascii else UNICODE
-
-
 class Dashboard:
     """One run of the dashboard.
 
@@ -129,9 +136,10 @@ class Dashboard:
         # The first frame is drawn before the source runs, and shows its name.
         self._model.about = attrs.evolve(self._model.about, source=source.name)
         self._ui = Ui(views, settings.view, settings.refresh_seconds)
+        self._keys = KeyHandler(self._ui)
         self._ui.uses_mouse = settings.mouse
         tty.use_mouse(settings.mouse)
-        self._glyphs = glyphs_of(settings)
+        self._glyphs = terminal_glyphs(is_ascii=settings.ascii)
         colors = None if settings.color is False else color_system()
         self._painter = Painter(colors, "ascii" if self._glyphs.is_ascii else "utf-8")
         self._size = (0, 0)
@@ -221,7 +229,7 @@ class Dashboard:
             with trio.move_on_after(math.inf if seconds is None else seconds):
                 data = await self._tty.read()
             for event in decoder.flush() if data is None else decoder.feed(data):
-                effect = self._ui.press(event, self._model)
+                effect = self._keys.press(event, self._model)
                 if effect is not None:
                     self._carry_out(effect, nursery)
             self._follow_ui()

@@ -15,23 +15,22 @@ from .._util._single_error import raise_single_error
 from ..errors import TrionetError
 from .drawing import _figure_lines as figure_lines
 from .drawing import _palette as palette
-from .drawing._cells import ASCII, UNICODE, Glyphs
+from .drawing._cells import ASCII, UNICODE, Glyphs, wrapped
 from .drawing._export import FRAME_FORMS, TABLE_FORMS, as_text
-from .drawing._frame import Frame
+from .drawing._pen import Frame, Line, Pen
 from .drawing._table_lines import exactly, heading_line, layout, row_line
-from .drawing._wrapping import wrapped
 from .model._figures import FIGURES
 from .model._model import Model
 from .model._pipeline import Pipeline
 from .model._section import Section
 from .ui._screen import draw
 from .ui._ui import Ui
-from .ui._view import Line, Pen, View
+from .ui._view import View
 from .ui._view_state import ViewState
 from .views import all_views
 
 if TYPE_CHECKING:
-    from .sources import Source
+    from .sources._source import Source
 
 #: The time between two reads; rates need two.
 LOOK_SECONDS: Final = 0.5

@@ -17,7 +17,7 @@ from trionet.client.admin import NewTopic
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.sources._cluster_source import ClusterSource
 from trionet.dashboard.sources._group_reader import GROUPS_PER_STEP
-from trionet.dashboard.sources._topic_lists import PARTITIONS_PER_RESPONSE
+from trionet.dashboard.sources._topic_reader import PARTITIONS_PER_RESPONSE
 from trionet.testing import MemoryNetwork, control
 
 

@@ -18,9 +18,8 @@ from trionet.broker.telemetry._broker_metrics import BrokerMetrics
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._snapshot import BrokerSnapshot
 from trionet.dashboard.sources._http_client import HttpClient
-from trionet.dashboard.sources._in_process import InProcessReader
-from trionet.dashboard.sources._metrics_source import MetricsListenerReader
 from trionet.dashboard.sources._network_source import LISTS, NetworkSource
+from trionet.dashboard.sources._snapshot_readers import InProcessReader, MetricsListenerReader
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ import trio.testing
 
 from support.watching import watching
 from trionet import open_broker
-from trionet.dashboard.sources._deferred_source import DeferredSource
+from trionet.dashboard.sources._joined_sources import DeferredSource
 
 ADDRESS = "127.0.0.1:1"
 

@@ -15,8 +15,8 @@ from trionet import ConfigError, open_broker
 from trionet.dashboard.model._model import Model
 from trionet.dashboard.model._snapshot import LOOP_LAG, OPEN_FDS, from_json
 from trionet.dashboard.sources._http_client import HttpClient, HttpError
-from trionet.dashboard.sources._metrics_source import MetricsListenerReader, MetricsPagesError
 from trionet.dashboard.sources._network_source import NetworkSource
+from trionet.dashboard.sources._snapshot_readers import MetricsListenerReader, MetricsPagesError
 
 TOKEN = "sixteen-characters-at-least"
 HERE = "http://127.0.0.1:0"

@@ -6,8 +6,7 @@ from support.dashboard_model import busy_model
 from support.shown import Shown
 from trionet.dashboard.drawing._cells import ASCII, UNICODE
 from trionet.dashboard.drawing._export import as_text
-from trionet.dashboard.drawing._frame import Frame
-from trionet.dashboard.ui._view import Pen
+from trionet.dashboard.drawing._pen import Frame, Pen
 from trionet.dashboard.views._apis import heat_lines
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 import attrs
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 
 from ..._util._printable import printable
 
@@ -125,6 +125,36 @@ def fit_sanitized(text: str, width: int, *, right: bool = False, glyphs: Glyphs 
     if len(text) <= width and text.isascii() and text.isprintable() and "\\" not in text:
         return text.rjust(width) if right else text.ljust(width)
     return fit(sanitized(text, glyphs), width, right=right, glyphs=glyphs)
+
+
+def wrapped(text: str, width: int, glyphs: Glyphs = UNICODE) -> list[str]:
+    """The text sanitized and wrapped at blanks where possible; its own line breaks are kept.
+
+    Args:
+        text: of any origin.
+        width: in cells.
+        glyphs: the characters to draw with.
+    """
+    lines: list[str] = []
+    for line in text.expandtabs().splitlines() or [""]:
+        lines += _broken(sanitized(line, glyphs), max(2, width))
+    return lines
+
+
+def _broken(line: str, width: int) -> list[str]:
+    if cell_len(line) <= width:
+        return [line]
+    lines, current = [], ""
+    for word in line.split(" "):
+        joined = f"{current} {word}" if current else word
+        if cell_len(joined) <= width:
+            current = joined
+            continue
+        if current:
+            lines.append(current)
+        *whole, current = chop_cells(word, width) or [""]
+        lines += whole
+    return [*lines, current]
 
 
 def sparkline(values: Iterable[float | None], width: int, glyphs: Glyphs = UNICODE) -> str:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.segment import SegmentLines
 from rich.terminal_theme import TerminalTheme
 
-from ..ui._view import Table, Value
-from ._frame import Frame
+from ._pen import Frame
+from ._table import Table, Value
 
 if TYPE_CHECKING:
     from rich.console import Console

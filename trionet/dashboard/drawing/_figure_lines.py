@@ -8,22 +8,22 @@ from typing import TYPE_CHECKING, Final
 from rich.segment import Segment
 
 from ..model._figures import FIGURES, Unit
-from ..ui._view import Line, Pen
-from . import _number_format as amounts
 from . import _palette as palette
+from . import _units as units
 from ._cells import bar
+from ._pen import Line, Pen
 from ._table_lines import LABEL_CELLS, NUMBER_CELLS, chart_line, exactly
 
 if TYPE_CHECKING:
     from ..model._model import Model
 
 _SHOWN: Final[Mapping[Unit, Callable[[float | None], str]]] = {
-    Unit.COUNT: amounts.count,
-    Unit.PER_SECOND: amounts.per_second,
-    Unit.BYTES: amounts.size,
-    Unit.BYTES_PER_SECOND: lambda value: f"{amounts.size(value)}/s",
-    Unit.SHARE: amounts.percent,
-    Unit.SECONDS: amounts.duration,
+    Unit.COUNT: units.count,
+    Unit.PER_SECOND: units.per_second,
+    Unit.BYTES: units.size,
+    Unit.BYTES_PER_SECOND: lambda value: f"{units.size(value)}/s",
+    Unit.SHARE: units.percent,
+    Unit.SECONDS: units.duration,
 }
 
 
@@ -87,7 +87,7 @@ def request_queue(model: Model, pen: Pen) -> Iterator[Line]:
         return
     queued, most = (model.figures.get(name) for name in ("request_queue", "request_queue_max"))
     is_known = queued is not None and most
-    text = f"{amounts.count(queued)}/{amounts.count(most)}" if is_known else "-"
+    text = f"{units.count(queued)}/{units.count(most)}" if is_known else "-"
     yield gauge("request queue", queued / most if queued is not None and most else None, text, pen)
 
 

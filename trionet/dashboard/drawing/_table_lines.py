@@ -9,9 +9,10 @@ from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
 
-from ..ui._view import Column, Line, Pen, Table
 from . import _palette as palette
 from ._cells import fit_sanitized, shares, sparkline
+from ._pen import Line, Pen
+from ._table import Column, Table
 
 #: Cells between two columns.
 GAP: Final = 1

@@ -18,9 +18,9 @@ from ...errors import TrionetError, UnsupportedVersionError
 from ...net._network import SYSTEM, Network
 from ..model._model import Model
 from ..model._rows import BrokerRow, ConfigRow, QuotaRow
-from . import INTERVAL_SECONDS
 from ._group_reader import GroupReader
 from ._pacing import SHARE, Pace
+from ._source import INTERVAL_SECONDS
 from ._topic_reader import TopicReader
 
 if TYPE_CHECKING:

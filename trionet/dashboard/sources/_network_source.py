@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import trio
 
 from ...errors import TrionetError
 from ..model._model import Model
-from ..model._snapshot import MALFORMED, BrokerSnapshot
-from . import INTERVAL_SECONDS
+from ..model._snapshot import MALFORMED
+from ._snapshot_readers import SnapshotReader
+from ._source import INTERVAL_SECONDS
 
 #: The lists of ``/snapshot``, by the section of the model that is shown.
 LISTS: Final[Mapping[str, str]] = {
@@ -28,23 +29,6 @@ LIST_SHARE: Final = 0.02
 #: How many rows are converted before other tasks run: about a millisecond.
 ROWS_PER_STEP: Final = 100
 _UNREADABLE: Final = (TrionetError, OSError, trio.BrokenResourceError)
-
-
-class SnapshotReader(Protocol):
-    """Reads ``/snapshot`` of a broker."""
-
-    async def take(self) -> BrokerSnapshot:
-        """Read everything except the lists.
-
-        Raises:
-            TrionetError: the broker could not be asked, or is not a trionet broker.
-            OSError: it could not be reached.
-        """
-        ...
-
-    async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
-        """Read a whole list, the newest row first. Returns the rows and how many there are."""
-        ...
 
 
 class NetworkSource:

@@ -11,12 +11,11 @@ from ...net._network import SYSTEM, Network
 from ...net.tls._wall_clock import now_ms
 from ...net.wire._endpoint import SecurityProtocol
 from ..model._model import Model
-from . import Source
 from ._actions import Actions
-from ._deferred_source import DeferredSource
 from ._http_client import HttpClient
-from ._joined_sources import JoinedSource, Part
+from ._joined_sources import DeferredSource, JoinedSource, Part
 from ._network_source import NetworkSource
+from ._source import Source
 
 if TYPE_CHECKING:
     from ...broker.run._broker import Broker
@@ -78,7 +77,7 @@ def watch_broker(
         pipeline_topic: the topic with results of ``trionet pipeline run``; None searches for it.
         log: the log lines to show; by default those from now on.
     """
-    from ._in_process import InProcessReader
+    from ._snapshot_readers import InProcessReader
     from ._task_source import TaskSource
 
     with broker.watch(log) as metrics:
@@ -138,7 +137,7 @@ async def open_remote(
         actions = Actions(bootstrap_servers, settings, network=network)
         yield JoinedSource(bootstrap_servers, parts, actions, _without_metrics)
         return
-    from ._metrics_source import MetricsListenerReader
+    from ._snapshot_readers import MetricsListenerReader
 
     async with HttpClient(metrics_url, token=metrics_token, tls=metrics_tls) as client:
         reader = MetricsListenerReader(client)

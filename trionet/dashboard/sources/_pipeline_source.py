@@ -14,8 +14,8 @@ from ...errors import TrionetError
 from ...net._network import SYSTEM, Network
 from ..model._model import Model
 from ..model._pipeline import MINUTES_MAX
-from . import INTERVAL_SECONDS
 from ._pacing import Pace
+from ._source import INTERVAL_SECONDS
 
 #: The default name of the topic with results: that of the log, and this.
 SUFFIX: Final = "-results"

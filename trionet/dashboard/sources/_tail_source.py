@@ -12,8 +12,8 @@ from ...client.consumer import Consumer, open_consumer
 from ...errors import TrionetError
 from ...net._network import SYSTEM, Network
 from ..model._model import Model
-from . import INTERVAL_SECONDS
 from ._pacing import Pace
+from ._source import INTERVAL_SECONDS
 
 #: With how many records per partition a tail starts.
 FIRST_RECORDS: Final = 20

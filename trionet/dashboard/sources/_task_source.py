@@ -9,7 +9,7 @@ import trio
 
 from ..model._model import Model
 from ..model._rows import TaskRow
-from . import INTERVAL_SECONDS
+from ._source import INTERVAL_SECONDS
 
 #: How many tasks are reported at most.
 TASKS_MAX: Final = 2000

@@ -6,26 +6,45 @@ between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 import attrs
 import trio
 
 from ...client._topic_partition import TopicPartition
+from ...client.admin._requests import RequestCalls
 from ...client.admin.calls._calls import Calls
-from ...errors import TrionetError
+from ...errors import TrionetError, UnsupportedVersionError
+from ...protocol._uuids import uuid_text
+from ...protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    RequestCursor,
+)
+from ...protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsResponsePartition as Described,
+)
+from ...protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+)
 from ..model._history import History, Rate
 from ..model._model import Model
 from ..model._rows import PartitionRow, TopicRow
 from ._offset_reader import EARLIEST, LATEST, PARTITIONS_PER_REQUEST, Key, read_offsets
 from ._pacing import Pace
-from ._topic_lists import ListedTopic, list_topics
 
 #: Start offsets are read with every fifth read of end offsets.
 STARTS_EVERY: Final = 5
 #: How many topics are updated before other tasks run: about a millisecond.
 TOPICS_PER_STEP: Final = 50
+#: Partitions per response: a few milliseconds of decoding.
+PARTITIONS_PER_RESPONSE: Final = 250
+#: Topics per request where partitions cannot be limited.
+TOPICS_PER_REQUEST: Final = 50
 
 
 @attrs.define(eq=False)
@@ -351,3 +370,100 @@ async def _sizes(calls: Calls, rows: Iterable[PartitionRow]) -> dict[Key, int]:
         for partition, replica in log_dir.replicas.items()
         if leaders.get(partition) == broker and not replica.is_future
     }
+
+
+# The list of topics.
+
+
+@attrs.frozen
+class ListedTopic:
+    """A topic, or those of its partitions that are in a slice."""
+
+    name: str
+    id: str
+    is_internal: bool
+    partitions: Sequence[PartitionRow]
+
+
+Take = Callable[[Iterable[ListedTopic]], Awaitable[None]]
+"""Called with each slice; the next is requested when it returns."""
+
+
+async def list_topics(calls: Calls, take: Take) -> None:
+    """List all topics slice by slice, in the order of their names.
+
+    Args:
+        calls: sends the requests.
+        take: called with each slice.
+
+    Raises:
+        TrionetError: the cluster could not be asked.
+    """
+    try:
+        await _with_cursor(calls, take)
+    except UnsupportedVersionError:
+        await _by_names(calls, take)
+
+
+async def _with_cursor(calls: Calls, take: Take) -> None:
+    """List with DescribeTopicPartitions (KIP-966), of Kafka 3.7 and newer."""
+    request = RequestCalls(calls).request
+    cursor: RequestCursor | None = None
+    await trio.lowlevel.checkpoint()
+    while True:
+        response: DescribeTopicPartitionsResponse = await request(
+            DescribeTopicPartitionsRequest(
+                topics=[], response_partition_limit=PARTITIONS_PER_RESPONSE, cursor=cursor
+            )
+        )
+        await take(
+            ListedTopic(
+                topic.name or "",
+                uuid_text(topic.topic_id),
+                topic.is_internal,
+                [_row(topic.name or "", each) for each in topic.partitions],
+            )
+            for topic in response.topics
+            if not topic.error_code
+        )
+        if response.next_cursor is None:
+            return
+        cursor = RequestCursor(
+            topic_name=response.next_cursor.topic_name,
+            partition_index=response.next_cursor.partition_index,
+        )
+
+
+async def _by_names(calls: Calls, take: Take) -> None:
+    # Imported only here: it knows how topics are made, too, and few brokers are so old.
+    from ...client.admin.topics._topics import TopicCalls
+
+    request = RequestCalls(calls).request
+    names = sorted(await TopicCalls(calls).list_topics(internal=True))
+    for first in range(0, len(names), TOPICS_PER_REQUEST):
+        part = [MetadataRequestTopic(name=name) for name in names[first:][:TOPICS_PER_REQUEST]]
+        response: MetadataResponse = await request(
+            MetadataRequest(topics=part, allow_auto_topic_creation=False)
+        )
+        await take(
+            ListedTopic(
+                topic.name or "",
+                uuid_text(topic.topic_id),
+                topic.is_internal,
+                [_row(topic.name or "", each) for each in topic.partitions],
+            )
+            for topic in response.topics
+            if not topic.error_code
+        )
+
+
+def _row(topic: str, partition: Described | MetadataResponsePartition) -> PartitionRow:
+    return PartitionRow(
+        topic,
+        partition.partition_index,
+        partition.leader_id,
+        partition.leader_epoch,
+        tuple(partition.replica_nodes),
+        tuple(partition.isr_nodes),
+        tuple(partition.offline_replicas),
+    )

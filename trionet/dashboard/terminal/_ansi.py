@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.color import ColorSystem
 from rich.style import Style
 
-from ..ui._view import Line
+from ..drawing._pen import Line
 
 # Synchronized output: terminals that support it show the frame at once; others ignore the mode.
 _BEGIN: Final = "\x1b[?2026h"

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import trio
-from rich.color import ColorSystem
 
 #: How long writing the bytes that restore the screen may take; a stuck terminal never gets them.
 LEAVE_SECONDS: Final = 0.5
@@ -33,17 +32,6 @@ _MOUSE_ON: Final = b"\x1b[?1000h\x1b[?1006h"
 _MOUSE_OFF: Final = b"\x1b[?1006l\x1b[?1000l"
 
 _IFLAG, _LFLAG, _CC = 0, 3, 6
-
-
-def color_system() -> ColorSystem | None:
-    """The colours that the terminal supports; None with NO_COLOR."""
-    if os.environ.get("NO_COLOR"):
-        return None
-    # As rich's Console does, which would take a tenth of the time to the first frame to import.
-    if os.environ.get("COLORTERM", "").strip().lower() in {"truecolor", "24bit"}:
-        return ColorSystem.TRUECOLOR
-    kind = os.environ.get("TERM", "").strip().lower().rpartition("-")[2]
-    return ColorSystem.EIGHT_BIT if kind in {"256color", "kitty"} else ColorSystem.STANDARD
 
 
 class TerminalGoneError(OSError):

@@ -6,13 +6,12 @@ import shlex
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from .._settings import REFRESH_SECONDS
 from ..drawing._export import FORMS
 from ._effects import Effect, Export, Quit
+from ._ui import REFRESH_SECONDS, Ui
 
 if TYPE_CHECKING:
     from ..model._model import Model
-    from ._ui import Ui
 
 
 class CommandError(Exception):

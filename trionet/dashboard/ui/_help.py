@@ -8,8 +8,9 @@ from typing import Final
 from rich.segment import Segment
 
 from ..drawing import _palette as palette
-from ..drawing._wrapping import wrapped
-from ._view import Line, Pen, View
+from ..drawing._cells import wrapped
+from ..drawing._pen import Line, Pen
+from ._view import View
 
 KEYS: Final = (
     ("j k, arrows", "move the cursor"),

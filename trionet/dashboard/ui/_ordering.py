@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import attrs
 
-from ._view import Column, Table
+from ..drawing._table import Column, Table
 
 #: How many rows a step filters: less than a millisecond of work.
 ROWS_PER_STEP: Final = 400

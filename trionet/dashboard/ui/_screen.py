@@ -9,15 +9,15 @@ from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
-from ..drawing._cells import Glyphs, fit
-from ..drawing._frame import Frame
+from ..drawing import _units as units
+from ..drawing._cells import Glyphs, fit, wrapped
+from ..drawing._pen import Frame, Line, Pen
+from ..drawing._table import UNREAD, Table
 from ..drawing._table_lines import GAP, exactly, heading_line, layout, row_line
-from ..drawing._wrapping import wrapped
 from ._help import help_lines
 from ._ui import Hits, Mode, Ui
-from ._view import UNREAD, Line, Pen, Table, View
+from ._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -118,16 +118,16 @@ def _header(ui: Ui, model: Model, pen: Pen, stale_seconds: float, now: float | N
     if about.node_id is not None:
         parts.append(f"node {about.node_id}")
     if about.uptime_seconds is not None:
-        parts.append(f"up {amounts.duration(about.uptime_seconds)}")
+        parts.append(f"up {units.duration(about.uptime_seconds)}")
     left = f" trionet {pen.glyphs.dot} " + "  ".join(filter(None, parts))
     right = " live "
     if ui.is_paused:
         right = " PAUSED: p resumes "
     elif model.failing:
         since = None if now is None else now - min(model.failing.values())
-        right = " ! not live " if since is None else f" ! not live for {amounts.duration(since)} "
+        right = " ! not live " if since is None else f" ! not live for {units.duration(since)} "
     elif stale_seconds >= STALE_SECONDS:
-        right = f" ! no data for {amounts.duration(stale_seconds)} "
+        right = f" ! no data for {units.duration(stale_seconds)} "
     width = max(0, pen.width - len(right))
     return [pen.cell(left, width, palette.BAR), Segment(right, palette.BAR)]
 
@@ -189,7 +189,7 @@ def _age(table: Table[Any], now: float | None) -> Line:
     seconds = now - table.as_of
     if not table.is_failing and seconds < STALE_SECONDS:
         return []
-    text = f"as of {amounts.duration(max(0.0, seconds))} ago"
+    text = f"as of {units.duration(max(0.0, seconds))} ago"
     if table.is_failing:
         return [Segment(f"  ! {text}", palette.ALARM)]
     return [Segment(f"  {text}", palette.DIM)]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
+from ..drawing._pen import Line
+from ..drawing._table import Table
 from ._ordering import Order, Ordering
-from ._view import Line, Table, View
+from ._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model

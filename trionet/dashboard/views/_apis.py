@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Final
 
 from rich.segment import Segment
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
+from ..drawing import _units as units
 from ..drawing._cells import columns_chart, heat, sparkline
+from ..drawing._pen import Line, Pen
+from ..drawing._table import Column, Table, rows_of
 from ..drawing._table_lines import chart_line, legend, stacked_bar
 from ..model._api_times import SHORTEST_MS
-from ..ui._view import Column, Line, Pen, Table, View, rows_of
+from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -41,30 +43,28 @@ def _history(row: ApiRow, width: int, pen: Pen) -> Line:
 
 
 def _duration(ms: float) -> str:
-    return amounts.duration(ms / 1000)
+    return units.duration(ms / 1000)
 
 
 API_COLUMNS: Final[tuple[Column[ApiRow], ...]] = (
     Column("name", "API", 16, lambda row: row.name, grow=1),
-    Column("rate", "REQ/S", 8, lambda row: row.rate, amounts.rate, right=True),
-    Column("requests", "TOTAL", 8, lambda row: row.requests, amounts.count, right=True, priority=3),
+    Column("rate", "REQ/S", 8, lambda row: row.rate, units.rate, right=True),
+    Column("requests", "TOTAL", 8, lambda row: row.requests, units.count, right=True, priority=3),
     Column(
         "error_rate",
         "ERR/S",
         7,
         lambda row: row.error_rate,
-        amounts.rate,
+        units.rate,
         right=True,
         priority=2,
         style=lambda row: palette.ALARM if row.error_rate else None,
     ),
-    Column("errors", "ERRORS", 8, lambda row: row.errors, amounts.count, right=True, priority=4),
+    Column("errors", "ERRORS", 8, lambda row: row.errors, units.count, right=True, priority=4),
     Column("p50_ms", "P50", 8, lambda row: row.p50_ms, _duration, right=True),
     Column("p99_ms", "P99", 8, lambda row: row.p99_ms, _duration, right=True),
     Column("max_ms", "MAX", 8, lambda row: row.max_ms, _duration, right=True, priority=3),
-    Column(
-        "mean_bytes", "SIZE", 8, lambda row: row.mean_bytes, amounts.size, right=True, priority=4
-    ),
+    Column("mean_bytes", "SIZE", 8, lambda row: row.mean_bytes, units.size, right=True, priority=4),
     Column("trend", "TREND", 12, priority=5, draw=_history),
     Column(
         "mean_ms",
@@ -136,12 +136,10 @@ class ApiView(View):
         if row is None:
             yield [pen.text(f" No {self._api} requests were received.", palette.NOTE)]
             return
-        yield chart_line(
-            "requests", row.history.values(pen.width), amounts.per_second(row.rate), pen
-        )
+        yield chart_line("requests", row.history.values(pen.width), units.per_second(row.rate), pen)
         yield [
             pen.text(f" {row.requests:,} since start, {row.errors:,} with errors; mean size "),
-            pen.text(amounts.size(row.mean_bytes)),
+            pen.text(units.size(row.mean_bytes)),
         ]
         yield []
         yield pen.rule("Phases, mean of the last 10 seconds")
@@ -167,7 +165,7 @@ def _phases(row: ApiRow, pen: Pen) -> Iterator[Line]:
         yield [
             pen.cell(f" {name}", 17, palette.BOLD),
             pen.cell(_duration(ms), 9, right=True),
-            pen.cell(amounts.percent(share), 8, right=True),
+            pen.cell(units.percent(share), 8, right=True),
             Segment(f"  {glyph * (filled or (1 if ms else 0))}", palette.PARTS[index]),
         ]
     yield [pen.cell(" total", 17, palette.BOLD), pen.cell(_duration(total), 9, right=True)]
@@ -188,7 +186,7 @@ def histogram(buckets: Sequence[tuple[float, int]], pen: Pen) -> Iterator[Line]:
     counts = _columns(buckets, low, high, width)
     most = max(counts)
     for index, text in enumerate(columns_chart(counts, HISTOGRAM_LINES, pen.glyphs)):
-        label = amounts.count(most) if index == 0 else ""
+        label = units.count(most) if index == 0 else ""
         yield [pen.cell(label, 9, palette.DIM, right=True), Segment(f" {text}", palette.CHART)]
     ends = [_duration(2**exponent) for exponent in (low, (low + high) / 2, high)]
     yield [Segment(" " * 10), pen.cell(_axis(ends, width), width, palette.DIM)]

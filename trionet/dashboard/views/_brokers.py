@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from ..drawing import _number_format as amounts
-from ..ui._view import Column, Table, View, rows_of
+from ..drawing import _units as units
+from ..drawing._table import Column, Table, rows_of
+from ..ui._view import View
 from ._configs import ConfigsView
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ BROKER_COLUMNS: Final[tuple[Column[BrokerRow], ...]] = (
         lambda value: "yes" if value else "",
         priority=1,
     ),
-    Column("leads", "LEADS", 8, lambda row: row.leads, amounts.count, right=True),
-    Column("bytes", "SIZE", 9, lambda row: row.bytes, amounts.size, right=True, priority=1),
+    Column("leads", "LEADS", 8, lambda row: row.leads, units.count, right=True),
+    Column("bytes", "SIZE", 9, lambda row: row.bytes, units.size, right=True, priority=1),
 )
 
 

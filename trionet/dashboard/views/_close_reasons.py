@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.segment import Segment
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
+from ..drawing import _units as units
 from ..drawing._cells import bar
-from ..ui._view import Column, Line, Pen, Table, View, rows_of
+from ..drawing._pen import Line, Pen
+from ..drawing._table import Column, Table, rows_of
+from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -26,7 +28,7 @@ CLOSED_COLUMNS: Final[tuple[Column[ClosedRow], ...]] = (
         "AGO",
         8,
         lambda row: row.closed_seconds_ago,
-        amounts.duration,
+        units.duration,
         right=True,
     ),
     Column("peer", "PEER", 21, lambda row: row.peer),
@@ -39,23 +41,21 @@ CLOSED_COLUMNS: Final[tuple[Column[ClosedRow], ...]] = (
         "LASTED",
         7,
         lambda row: row.age_seconds,
-        amounts.duration,
+        units.duration,
         right=True,
         priority=2,
     ),
-    Column("requests", "REQS", 7, lambda row: row.requests, amounts.count, right=True, priority=2),
+    Column("requests", "REQS", 7, lambda row: row.requests, units.count, right=True, priority=2),
     Column(
         "bytes_received",
         "IN",
         8,
         lambda row: row.bytes_received,
-        amounts.size,
+        units.size,
         right=True,
         priority=3,
     ),
-    Column(
-        "bytes_sent", "OUT", 8, lambda row: row.bytes_sent, amounts.size, right=True, priority=3
-    ),
+    Column("bytes_sent", "OUT", 8, lambda row: row.bytes_sent, units.size, right=True, priority=3),
     Column("reason_text", "WHY", 0, lambda row: row.reason_text),
     Column("id", "ID", 0, lambda row: row.id),
 )
@@ -81,8 +81,8 @@ class CloseReasonsView(View):
         for row in rows[: max(1, pen.height // 3)]:
             yield [
                 pen.cell(f" {row.reason}", _REASON_CELLS, palette.BOLD),
-                pen.cell(amounts.count(row.count), _NUMBER_CELLS, right=True),
-                pen.cell(amounts.per_second(row.rate), _NUMBER_CELLS, palette.DIM, right=True),
+                pen.cell(units.count(row.count), _NUMBER_CELLS, right=True),
+                pen.cell(units.per_second(row.rate), _NUMBER_CELLS, palette.DIM, right=True),
                 Segment("  "),
                 Segment(bar(row.count / most if most else 0.0, width, pen.glyphs), palette.CHART),
             ]

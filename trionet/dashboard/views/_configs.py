@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from ..drawing import _palette as palette
-from ..ui._view import UNREAD, Action, Column, Field, Table, View, rows_of
+from ..drawing._table import UNREAD, Column, Table, rows_of
+from ..ui._view import Action, Field, View
 
 if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import ConfigRow
-    from ..sources import Source
+    from ..sources._source import Source
 
 CONFIG_COLUMNS: Final[tuple[Column[ConfigRow], ...]] = (
     Column("name", "CONFIG", 30, lambda row: row.name, grow=2),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from ..drawing import _number_format as amounts
-from ..ui._view import Column, Table, View, rows_of
+from ..drawing import _units as units
+from ..drawing._table import Column, Table, rows_of
+from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 SESSION_COLUMNS: Final[tuple[Column[FetchSessionRow], ...]] = (
     Column("id", "SESSION", 12, lambda row: row.id, right=True),
     Column("epoch", "EPOCH", 10, lambda row: row.epoch, "{:,}".format, right=True),
-    Column("partitions", "PARTITIONS", 10, lambda row: row.partitions, amounts.count, right=True),
-    Column("idle_seconds", "IDLE", 8, lambda row: row.idle_seconds, amounts.duration, right=True),
+    Column("partitions", "PARTITIONS", 10, lambda row: row.partitions, units.count, right=True),
+    Column("idle_seconds", "IDLE", 8, lambda row: row.idle_seconds, units.duration, right=True),
     Column(
         "uses_topic_ids",
         "NAMED BY",

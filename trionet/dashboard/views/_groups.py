@@ -7,27 +7,17 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from rich.style import Style
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
+from ..drawing import _units as units
+from ..drawing._pen import Line, Pen
+from ..drawing._table import UNREAD, Column, Table, TableRows, rows_of
 from ..sources._actions import ActionError, check_reset_position
-from ..ui._view import (
-    UNREAD,
-    Action,
-    Column,
-    Field,
-    Line,
-    Link,
-    Pen,
-    Table,
-    TableRows,
-    View,
-    rows_of,
-)
+from ..ui._view import Action, Field, Link, View
 
 if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import GroupRow, LagRow, MemberRow
-    from ..sources import Source
+    from ..sources._source import Source
 
 R = TypeVar("R")
 
@@ -48,12 +38,12 @@ GROUP_COLUMNS: Final[tuple[Column[GroupRow], ...]] = (
         "SINCE",
         7,
         lambda row: row.state_seconds,
-        amounts.duration,
+        units.duration,
         right=True,
         priority=4,
     ),
-    Column("members", "MEMBERS", 7, lambda row: row.members, amounts.count, right=True, priority=1),
-    Column("lag", "LAG", 9, lambda row: row.lag, amounts.count, right=True),
+    Column("members", "MEMBERS", 7, lambda row: row.members, units.count, right=True, priority=1),
+    Column("lag", "LAG", 9, lambda row: row.lag, units.count, right=True),
     Column("generation", "GEN", 6, lambda row: row.generation, right=True, priority=2),
     Column("type", "TYPE", 8, lambda row: row.type, priority=3),
     Column("protocol_type", "PROTOCOL", 9, lambda row: row.protocol_type, priority=6),
@@ -225,7 +215,7 @@ def _assigned(row: MemberRow) -> str:
 MEMBER_COLUMNS: Final[tuple[Column[MemberRow], ...]] = (
     Column("client_id", "CLIENT ID", 14, lambda row: row.client_id, grow=1),
     Column("client_host", "HOST", 15, lambda row: row.client_host, priority=2),
-    Column("partitions", "PARTS", 5, lambda row: len(row.assignment), amounts.count, right=True),
+    Column("partitions", "PARTS", 5, lambda row: len(row.assignment), units.count, right=True),
     Column("assignment", "ASSIGNMENT", 16, _assigned, priority=1, grow=3),
     Column("phase", "PHASE", 8, lambda row: row.phase, priority=1),
     Column(
@@ -233,7 +223,7 @@ MEMBER_COLUMNS: Final[tuple[Column[MemberRow], ...]] = (
         "EXPIRES",
         7,
         lambda row: row.expires_seconds,
-        amounts.duration,
+        units.duration,
         right=True,
         priority=3,
     ),
@@ -253,11 +243,11 @@ MEMBER_COLUMNS: Final[tuple[Column[MemberRow], ...]] = (
 
 def group_lines(row: GroupRow, pen: Pen) -> Iterable[Line]:
     """The state of a group in one line."""
-    parts = [row.state, f"{amounts.count(row.members)} members", f"lag {amounts.count(row.lag)}"]
+    parts = [row.state, f"{units.count(row.members)} members", f"lag {units.count(row.lag)}"]
     if row.generation is not None:
         parts.append(f"generation {row.generation}")
     if row.state_seconds is not None:
-        parts.append(f"for {amounts.duration(row.state_seconds)}")
+        parts.append(f"for {units.duration(row.state_seconds)}")
     if row.assignor:
         parts.append(row.assignor)
     yield [pen.text(f" {'  '.join(parts)}", palette.DIM)]

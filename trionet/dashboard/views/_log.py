@@ -10,8 +10,10 @@ from rich.segment import Segment
 from rich.style import Style
 
 from ..drawing import _palette as palette
-from ..drawing._wrapping import wrapped
-from ..ui._view import Column, Line, Pen, Table, View, rows_of
+from ..drawing._cells import wrapped
+from ..drawing._pen import Line, Pen
+from ..drawing._table import Column, Table, rows_of
+from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model

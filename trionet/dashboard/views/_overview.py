@@ -9,9 +9,11 @@ import attrs
 
 from ..drawing import _figure_lines as figure_lines
 from ..drawing import _palette as palette
+from ..drawing._cells import wrapped
+from ..drawing._pen import Line, Pen
+from ..drawing._table import Table
 from ..drawing._table_lines import heading_line, layout, legend, row_line
-from ..drawing._wrapping import wrapped
-from ..ui._view import Line, Pen, Table, View
+from ..ui._view import View
 from ._apis import API_COLUMNS, PHASE_NAMES
 
 if TYPE_CHECKING:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
-from ..ui._view import Column, Line, Link, Pen, Table, View, rows_of, without_age
+from ..drawing import _units as units
+from ..drawing._pen import Line, Pen
+from ..drawing._table import Column, Table, rows_of, without_age
+from ..ui._view import Link, View
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -21,33 +23,31 @@ def _time(window: str) -> str:
 
 
 def _us(value: float) -> str:
-    return amounts.duration(value / 1e6)
+    return units.duration(value / 1e6)
 
 
 MINUTE_COLUMNS: Final[tuple[Column[MinuteRow], ...]] = (
     Column("window", "MINUTE", 6, lambda row: row.window, _time),
-    Column("requests", "REQUESTS", 9, lambda row: row.requests, amounts.count, right=True, grow=1),
+    Column("requests", "REQUESTS", 9, lambda row: row.requests, units.count, right=True, grow=1),
     Column(
         "errors",
         "ERRORS",
         8,
         lambda row: row.errors,
-        amounts.count,
+        units.count,
         right=True,
         grow=1,
         style=lambda row: palette.ALARM if row.errors else None,
     ),
-    Column(
-        "throttled", "THROTTLED", 9, lambda row: row.throttled, amounts.count, right=True, grow=1
-    ),
-    Column("connections", "CLOSED", 7, lambda row: row.connections, amounts.count, right=True),
-    Column("clients", "CLIENTS", 7, lambda row: row.clients, amounts.count, right=True),
+    Column("throttled", "THROTTLED", 9, lambda row: row.throttled, units.count, right=True, grow=1),
+    Column("connections", "CLOSED", 7, lambda row: row.connections, units.count, right=True),
+    Column("clients", "CLIENTS", 7, lambda row: row.clients, units.count, right=True),
     Column(
         "request_bytes",
         "IN",
         9,
         lambda row: row.request_bytes,
-        amounts.size,
+        units.size,
         right=True,
         priority=1,
     ),
@@ -56,20 +56,20 @@ MINUTE_COLUMNS: Final[tuple[Column[MinuteRow], ...]] = (
         "OUT",
         9,
         lambda row: row.response_bytes,
-        amounts.size,
+        units.size,
         right=True,
         priority=1,
     ),
-    Column("series", "SERIES", 7, lambda row: row.series, amounts.count, right=True, priority=2),
-    Column("records", "RECORDS", 8, lambda row: row.records, amounts.count, right=True, priority=3),
+    Column("series", "SERIES", 7, lambda row: row.series, units.count, right=True, priority=2),
+    Column("records", "RECORDS", 8, lambda row: row.records, units.count, right=True, priority=3),
 )
 SERIES_COLUMNS: Final[tuple[Column[SeriesRow], ...]] = (
     Column("api", "API", 16, lambda row: row.api, grow=1),
     Column("client_id", "CLIENT ID", 14, lambda row: row.client_id, grow=2),
     Column("listener", "LISTENER", 10, lambda row: row.listener, priority=4),
-    Column("requests", "REQUESTS", 9, lambda row: row.requests, amounts.count, right=True),
-    Column("requests_per_s", "REQ/S", 8, lambda row: row.requests_per_s, amounts.rate, right=True),
-    Column("errors", "ERRORS", 7, lambda row: row.errors, amounts.count, right=True, priority=1),
+    Column("requests", "REQUESTS", 9, lambda row: row.requests, units.count, right=True),
+    Column("requests_per_s", "REQ/S", 8, lambda row: row.requests_per_s, units.rate, right=True),
+    Column("errors", "ERRORS", 7, lambda row: row.errors, units.count, right=True, priority=1),
     Column("total_p50_us", "P50", 8, lambda row: row.total_p50_us, _us, right=True, priority=1),
     Column("total_p95_us", "P95", 8, lambda row: row.total_p95_us, _us, right=True, priority=3),
     Column("total_p99_us", "P99", 8, lambda row: row.total_p99_us, _us, right=True),
@@ -82,11 +82,11 @@ TALKER_COLUMNS: Final[tuple[Column[TalkerRow], ...]] = (
     Column("client_id", "CLIENT ID", 14, lambda row: row.client_id, grow=2),
     Column("principal", "PRINCIPAL", 14, lambda row: row.principal, priority=2, grow=1),
     Column("listener", "LISTENER", 10, lambda row: row.listener, priority=3),
-    Column("share", "SHARE", 7, lambda row: row.share, amounts.percent, right=True),
+    Column("share", "SHARE", 7, lambda row: row.share, units.percent, right=True),
     Column(
-        "requests", "REQUESTS", 9, lambda row: row.requests, amounts.count, right=True, priority=1
+        "requests", "REQUESTS", 9, lambda row: row.requests, units.count, right=True, priority=1
     ),
-    Column("bytes", "BYTES", 9, lambda row: row.bytes, amounts.size, right=True, priority=1),
+    Column("bytes", "BYTES", 9, lambda row: row.bytes, units.size, right=True, priority=1),
     Column("time_us", "TIME", 8, lambda row: row.time_us, _us, right=True, priority=1),
 )
 ANOMALY_COLUMNS: Final[tuple[Column[AnomalyRow], ...]] = (

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from rich.segment import Segment
 from rich.style import Style
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
-from ..drawing._cells import bar
-from ..drawing._wrapping import wrapped
-from ..ui._view import Column, Line, Pen, Table, View, rows_of
+from ..drawing import _units as units
+from ..drawing._cells import bar, wrapped
+from ..drawing._pen import Line, Pen
+from ..drawing._table import Column, Table, rows_of
+from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -41,25 +42,25 @@ def _bar(row: QuotaRow, width: int, pen: Pen) -> Line:
 
 
 def _now(value: float) -> str:
-    return amounts.count(value) if float(value).is_integer() else amounts.rate(value)
+    return units.count(value) if float(value).is_integer() else units.rate(value)
 
 
 QUOTA_COLUMNS: Final[tuple[Column[QuotaRow], ...]] = (
     Column("entity", "ENTITY", 20, lambda row: row.entity, grow=2),
     Column("key", "QUOTA", 24, lambda row: row.key, grow=2),
-    Column("limit", "LIMIT", 9, lambda row: row.limit, amounts.count, right=True),
+    Column("limit", "LIMIT", 9, lambda row: row.limit, units.count, right=True),
     Column("value", "NOW", 9, lambda row: row.value, _now, right=True, style=_style),
-    Column("share", "USED", 10, _share, amounts.percent, priority=2, grow=1, draw=_bar),
+    Column("share", "USED", 10, _share, units.percent, priority=2, grow=1, draw=_bar),
     Column(
         "throttle_ms",
         "THROTTLE",
         8,
         lambda row: row.throttle_ms,
-        lambda ms: amounts.duration(ms / 1000),
+        lambda ms: units.duration(ms / 1000),
         right=True,
         priority=1,
     ),
-    Column("refused", "REFUSED", 8, lambda row: row.refused, amounts.count, right=True, priority=1),
+    Column("refused", "REFUSED", 8, lambda row: row.refused, units.count, right=True, priority=1),
 )
 
 

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from rich.segment import Segment
 from rich.style import Style
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
-from ..drawing._wrapping import wrapped
+from ..drawing import _units as units
+from ..drawing._cells import wrapped
+from ..drawing._pen import Line, Pen
+from ..drawing._table import UNREAD, Column, Table, rows_of, without_age
 from ..model._tail import Form, dump, pretty
-from ..ui._view import UNREAD, Action, Column, Field, Line, Pen, Table, View, rows_of, without_age
+from ..ui._view import Action, Field, View
 
 if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._tail import TailRow
-    from ..sources import Source
+    from ..sources._source import Source
 
 #: Stands for null as an answer: a tombstone.
 NULL: Final = "null"
@@ -51,7 +53,7 @@ TAIL_COLUMNS: Final[tuple[Column[TailRow], ...]] = (
         "SIZE",
         8,
         lambda row: row.value_bytes,
-        amounts.size,
+        units.size,
         right=True,
         priority=2,
     ),

@@ -8,17 +8,19 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from rich.segment import Segment
 from rich.style import Style
 
-from ..drawing import _number_format as amounts
 from ..drawing import _palette as palette
+from ..drawing import _units as units
 from ..drawing._cells import sparkline
-from ..ui._view import UNREAD, Action, Column, Field, Line, Link, Pen, Table, View, rows_of
+from ..drawing._pen import Line, Pen
+from ..drawing._table import UNREAD, Column, Table, rows_of
+from ..ui._view import Action, Field, Link, View
 from ._configs import ConfigsView
 from ._tail import TailView, produce_to
 
 if TYPE_CHECKING:
     from ..model._model import Model
     from ..model._rows import PartitionRow, TopicRow
-    from ..sources import Source
+    from ..sources._source import Source
 
 
 def _history(row: TopicRow, width: int, pen: Pen) -> Line:
@@ -32,14 +34,14 @@ def _alarm_if(value: int) -> Style | None:
 
 TOPIC_COLUMNS: Final[tuple[Column[TopicRow], ...]] = (
     Column("name", "TOPIC", 20, lambda row: row.name, grow=2),
-    Column("partitions", "PARTS", 6, lambda row: row.partitions, amounts.count, right=True),
+    Column("partitions", "PARTS", 6, lambda row: row.partitions, units.count, right=True),
     Column("replicas", "REPL", 4, lambda row: row.replicas, right=True, priority=5),
     Column(
         "under_replicated",
         "!SYNC",
         5,
         lambda row: row.under_replicated,
-        amounts.count,
+        units.count,
         right=True,
         priority=3,
         style=lambda row: _alarm_if(row.under_replicated),
@@ -49,14 +51,14 @@ TOPIC_COLUMNS: Final[tuple[Column[TopicRow], ...]] = (
         "!LEAD",
         5,
         lambda row: row.leaderless,
-        amounts.count,
+        units.count,
         right=True,
         priority=3,
         style=lambda row: _alarm_if(row.leaderless),
     ),
-    Column("records", "RECORDS", 9, lambda row: row.records, amounts.count, right=True, priority=1),
-    Column("rate", "REC/S", 8, lambda row: row.rate, amounts.rate, right=True),
-    Column("bytes", "SIZE", 9, lambda row: row.bytes, amounts.size, right=True, priority=2),
+    Column("records", "RECORDS", 9, lambda row: row.records, units.count, right=True, priority=1),
+    Column("rate", "REC/S", 8, lambda row: row.rate, units.rate, right=True),
+    Column("bytes", "SIZE", 9, lambda row: row.bytes, units.size, right=True, priority=2),
     Column("trend", "TREND", 10, priority=4, grow=1, draw=_history),
     Column("is_internal", "INTERNAL", 0, lambda row: row.is_internal),
     Column("id", "ID", 0, lambda row: row.id),
@@ -182,8 +184,8 @@ PARTITION_COLUMNS: Final[tuple[Column[PartitionRow], ...]] = (
     ),
     Column("start_offset", "FIRST", 12, lambda row: row.start_offset, "{:,}".format, right=True),
     Column("end_offset", "END", 12, lambda row: row.end_offset, "{:,}".format, right=True),
-    Column("rate", "REC/S", 8, lambda row: row.rate, amounts.rate, right=True),
-    Column("bytes", "SIZE", 9, lambda row: row.bytes, amounts.size, right=True, priority=1),
+    Column("rate", "REC/S", 8, lambda row: row.rate, units.rate, right=True),
+    Column("bytes", "SIZE", 9, lambda row: row.bytes, units.size, right=True, priority=1),
     Column("leader_epoch", "EPOCH", 6, lambda row: row.leader_epoch, right=True, priority=4),
 )
 
@@ -218,8 +220,8 @@ class TopicView(View):
             return
         yield [
             pen.text(
-                f" {amounts.count(row.records)} records  {amounts.size(row.bytes)}"
-                f"  {amounts.rate(row.rate)} records/s  id {row.id}",
+                f" {units.count(row.records)} records  {units.size(row.bytes)}"
+                f"  {units.rate(row.rate)} records/s  id {row.id}",
                 palette.DIM,
             )
         ]

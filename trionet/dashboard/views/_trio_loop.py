@@ -6,8 +6,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from ..drawing import _figure_lines as figure_lines
-from ..drawing import _number_format as amounts
-from ..ui._view import Column, Line, Pen, Table, View, rows_of
+from ..drawing import _units as units
+from ..drawing._pen import Line, Pen
+from ..drawing._table import Column, Table, rows_of
+from ..ui._view import View
 
 if TYPE_CHECKING:
     from ..model._model import Model
@@ -20,7 +22,7 @@ def _name(row: TaskRow) -> str:
 
 TASK_COLUMNS: Final[tuple[Column[TaskRow], ...]] = (
     Column("task", "TASK", 34, _name, grow=1),
-    Column("children", "CHILDREN", 8, lambda row: row.children, amounts.count, right=True),
+    Column("children", "CHILDREN", 8, lambda row: row.children, units.count, right=True),
     Column("waits_in", "WAITS IN", 16, lambda row: row.waits_in, grow=2),
     Column("name", "NAME", 0, lambda row: row.name),
     Column("depth", "DEPTH", 0, lambda row: row.depth),

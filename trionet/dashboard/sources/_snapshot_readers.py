@@ -1,20 +1,76 @@
-"""Reads a broker's metrics listener: ``/snapshot`` over HTTP or HTTPS."""
+"""Readers of a broker's ``/snapshot``: from an object in this process, or over HTTP or HTTPS."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import quote
 
+import trio
+
 from ...errors import TrionetError
-from ..model._snapshot import BrokerSnapshot, from_json
+from ..model._snapshot import BrokerSnapshot, from_json, from_snapshot
 from ._http_client import HttpClient
 
+if TYPE_CHECKING:
+    from ...broker.telemetry._broker_metrics import BrokerMetrics
+
+#: How many rows are read before other tasks run: about a millisecond.
+ROWS_PER_STEP: Final = 100
 #: Rows per page, the most that a listener returns.
 ROWS_PER_PAGE: Final = 500
 #: The supported version of ``/snapshot``.
 VERSION: Final = 1
+
+
+class SnapshotReader(Protocol):
+    """Reads ``/snapshot`` of a broker."""
+
+    async def take(self) -> BrokerSnapshot:
+        """Read everything except the lists.
+
+        Raises:
+            TrionetError: the broker could not be asked, or is not a trionet broker.
+            OSError: it could not be reached.
+        """
+        ...
+
+    async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
+        """Read a whole list, the newest row first. Returns the rows and how many there are."""
+        ...
+
+
+class InProcessReader:
+    """Reads what ``/snapshot`` would contain (:class:`.SnapshotReader`).
+
+    Args:
+        metrics: of the broker (:meth:`trionet.Broker.watch`).
+    """
+
+    def __init__(self, metrics: BrokerMetrics) -> None:
+        self._metrics = metrics
+
+    async def take(self) -> BrokerSnapshot:
+        await trio.lowlevel.checkpoint()
+        return from_snapshot(self._metrics.snapshot_without_requests(), self._metrics.about())
+
+    async def rows(self, section: str) -> tuple[Sequence[Mapping[str, Any]], int]:
+        page_of = self._metrics.sections[section]
+        rows: list[Mapping[str, Any]] = []
+        before: int | None = None
+        while True:
+            await trio.lowlevel.checkpoint()
+            page = page_of(ROWS_PER_STEP, before)
+            rows += page.rows
+            if len(page.rows) < ROWS_PER_STEP:
+                return rows, page.total
+            before = page.rows[-1]["number"]  # type: ignore[assignment] # it is one
+
+    async def close_connection(self, id: str) -> bool:
+        """Close a connection. Returns whether it existed."""
+        await trio.lowlevel.checkpoint()
+        return self._metrics.close_connection(id)
 
 
 class MetricsPagesError(TrionetError):
