@@ -16,7 +16,7 @@ class CloseReason(Enum):
     INVALID_REQUEST = "the peer's request does not decode or is not allowed"
     UNSUPPORTED_VERSION = "the peer asked for an API or a version that is not served"
     TLS_FAILED = "the peer broke the rules of TLS after the handshake"
-    AUTHENTICATION_FAILED = "the peer could not prove who it is, by TLS or by SASL"
+    AUTHENTICATION_FAILED = "authentication of the peer failed, by TLS or by SASL"
     AUTHENTICATION_TIMEOUT = "the peer did not finish its TLS handshake or SASL exchange in time"
     ILLEGAL_SASL_STATE = "the peer sent something else than the SASL exchange asked for"
     SESSION_EXPIRED = "the peer did not authenticate again before its SASL session expired"
