@@ -149,10 +149,10 @@ def quantile(buckets: list[tuple[float, int]], fraction: float) -> float | None:
         buckets: upper bounds and counts, ascending; empty returns None.
         fraction: 0 to 1.
     """
-    wanted = max(1, fraction * sum(count for _, count in buckets))
+    target = max(1, fraction * sum(count for _, count in buckets))
     seen = 0
     for upper, count in buckets:
         seen += count
-        if seen >= wanted:
+        if seen >= target:
             return upper
     return None

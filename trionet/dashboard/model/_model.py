@@ -3,7 +3,7 @@
 The problem: several sources report overlapping parts of one cluster. A broker's ``/snapshot`` has
 its network layer and the internals of its groups; the Kafka protocol has topics, groups and quotas.
 Each may be missing, may fail for a while, and may come back as a broker that was restarted, with
-another clock and smaller counters. Views need one consistent answer at any moment.
+another clock and smaller counters. Views need one consistent state at any moment.
 
 The choice: one mutable model, without I/O, where time is a parameter. Each source updates its part
 with plain calls; what two sources know (groups, quotas) is kept per source and merged on each

@@ -155,12 +155,12 @@ class Actions:
                 raise ActionError(f"group {group} has no committed offsets{where}")
             ends = await _offsets(admin, current, OffsetSpec.LATEST)
             starts = await _offsets(admin, current, OffsetSpec.EARLIEST)
-            wanted = {
+            new_offsets = {
                 partition: _moved(to, offset, starts[partition], ends[partition])
                 for partition, offset in current.items()
             }
-            (await admin.alter_group_offsets(group, wanted)).checked()
-        return f"reset group {group} in {len(wanted)} partitions"
+            (await admin.alter_group_offsets(group, new_offsets)).checked()
+        return f"reset group {group} in {len(new_offsets)} partitions"
 
     async def delete_group(self, group: str) -> str:
         """Delete a group without members, and its offsets.
@@ -247,8 +247,8 @@ def _moved(to: str, offset: int, start: int, end: int) -> int:
         return start
     if to == "end":
         return end
-    wanted = offset + int(to) if to[0] in "+-" else int(to)
-    return min(max(wanted, start), end)
+    position = offset + int(to) if to[0] in "+-" else int(to)
+    return min(max(position, start), end)
 
 
 async def _offsets(

@@ -17,7 +17,7 @@ from ._source import INTERVAL_SECONDS
 
 #: With how many records per partition a tail starts.
 FIRST_RECORDS: Final = 20
-#: A tail with more lag than this skips to the end, since nobody can read that fast.
+#: A tail with more lag than this skips to the end, since it cannot be read that fast.
 LAG_MAX: Final = 500
 #: How long to wait after an error before retrying.
 RETRY_SECONDS: Final = 2.0

@@ -435,7 +435,7 @@ async def _with_cursor(calls: Calls, take: Take) -> None:
 
 
 async def _by_names(calls: Calls, take: Take) -> None:
-    # Imported only here: it knows how topics are made, too, and few brokers are so old.
+    # Imported here, since few brokers are that old.
     from ...client.admin.topics._topics import TopicCalls
 
     request = RequestCalls(calls).request

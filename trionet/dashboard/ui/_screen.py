@@ -281,8 +281,8 @@ def _typed(label: str, ui: Ui, pen: Pen) -> Line:
 def _asked(ui: Ui, pen: Pen) -> list[Line]:
     """The field being filled in, below what was wrong with the last answer."""
     assert ui.prompt is not None
-    action, given = ui.prompt.action, len(ui.prompt.answers)
-    typed = _typed(pen.text(f" {action.label}, {action.fields[given].label}: ").text, ui, pen)
+    action, count = ui.prompt.action, len(ui.prompt.answers)
+    typed = _typed(pen.text(f" {action.label}, {action.fields[count].label}: ").text, ui, pen)
     if ui.message is None:
         return [typed]
     wrong = _few_lines(f"! {ui.message.text}", FOOT_LINES_MAX - 1, pen, palette.ALARM)

@@ -1,14 +1,14 @@
-"""Keys to state: the selected view, the text being typed, the action being confirmed; pure.
+"""The state of the user interface: views, the text being typed, the action to confirm; pure.
 
 The problem: one keyboard has to browse tables, edit a filter or a command line, fill in the fields
 of an action and confirm it, and the same operation is often a key, a command and a click. And none
 of it may do I/O, or a slow broker would freeze the keyboard.
 
 The choice: one state object and an explicit :class:`Mode`. :class:`.KeyHandler` takes an event and
-changes the state, as :class:`.Commands` does; what needs I/O (leaving, exporting, an action on the broker) it returns as an
-effect for the application. Each view with a tab has a stack of :class:`.ViewState`, so that
-switching tabs keeps the cursor, the sort order and the filter. Tests press keys and read the state,
-without a terminal.
+changes the state, as :class:`.Commands` does for a command line; what needs I/O (leaving,
+exporting, an action on the broker) they return as an effect for the application. Each view with a
+tab has a stack of :class:`.ViewState`, so that switching tabs keeps the cursor, the sort order and
+the filter. Tests press keys and read the state, without a terminal.
 
 Rejected: a widget toolkit (focus and layout for one table and one line of text, and tens of
 milliseconds at start) and a task per dialog (a dialog would have to be cancelled by every key that
@@ -239,10 +239,10 @@ class Ui:
     def _wrong(self, answer: str) -> str | None:
         """What is wrong with an answer to the next field; None if it is valid."""
         assert self.prompt is not None
-        action, given = self.prompt.action, len(self.prompt.answers)
-        if given >= len(action.fields):
+        action, count = self.prompt.action, len(self.prompt.answers)
+        if count >= len(action.fields):
             return f"{action.name}: too many arguments; expected {_fields(action)}"
-        field = action.fields[given]
+        field = action.fields[count]
         if not answer:
             return None if field.is_optional else f"{field.label}: required"
         wrong = field.check(answer)

@@ -52,7 +52,7 @@ GROUP_COLUMNS: Final[tuple[Column[GroupRow], ...]] = (
 )
 
 
-def _wrong_place(answer: str) -> str | None:
+def _position_error(answer: str) -> str | None:
     try:
         check_reset_position(answer)
     except ActionError as error:
@@ -75,7 +75,7 @@ RESET: Final = Action(
     "reset a group",
     _reset,
     fields=(
-        Field("to (start, end, an offset, +N, -N)", check=_wrong_place),
+        Field("to (start, end, an offset, +N, -N)", check=_position_error),
         Field("topic (empty: all)", is_optional=True),
     ),
     question=lambda row, answers: (

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from ...broker import Broker
 from ..faults._faults import Apis
-from ..internals import _broker_operations as chores
+from ..internals import _broker_operations as operations
 from ..internals._broker_internals import call_directly
 from ..internals._groups import GroupView
 from ..internals._records import Record, Seed
@@ -41,7 +41,7 @@ class BrokerControl(Controls):
         Raises:
             ApiError: the topic exists, or an argument is invalid.
         """
-        await chores.create_topic(self._inside, name, partitions, configs)
+        await operations.create_topic(self._internals, name, partitions, configs)
 
     async def delete_topic(self, name: str) -> None:
         """Delete a topic and its records.
@@ -49,7 +49,7 @@ class BrokerControl(Controls):
         Raises:
             ApiError: the topic does not exist.
         """
-        await chores.delete_topic(self._inside, name)
+        await operations.delete_topic(self._internals, name)
 
     async def seed(self, topic: str, records: Iterable[Seed]) -> list[Record]:
         """Append records to a topic, creating it if needed.
@@ -68,7 +68,7 @@ class BrokerControl(Controls):
             TypeError: a record is invalid; nothing was appended.
             ValueError: a field is invalid, or the partition does not exist; nothing was appended.
         """
-        return await chores.seed(self._inside, topic, records)
+        return await operations.seed(self._internals, topic, records)
 
     async def load(self, path: str | os.PathLike[str]) -> dict[str, list[Record]]:
         """Append the records of a file of JSON lines to their topics; see :meth:`seed`.
@@ -77,35 +77,37 @@ class BrokerControl(Controls):
             OSError: the file cannot be read.
             ValueError: a line is invalid; nothing was appended.
         """
-        return await chores.load(self._inside, path)
+        return await operations.load(self._internals, path)
 
     async def apply_retention(self) -> None:
         """Delete old records now, instead of after ``log.retention.check.interval.ms``."""
-        await chores.apply_retention(self._inside)
+        await operations.apply_retention(self._internals)
 
     async def wait_for_records(
         self, topic: str, count: int = 1, *, partition: int | None = None
     ) -> list[Record]:
         """Wait until a topic has at least ``count`` records. Returns them."""
-        return await chores.wait(self._inside, self._enough_records(topic, count, partition))
+        return await operations.wait(self._internals, self._enough_records(topic, count, partition))
 
     async def wait_for_requests(
         self, apis: Apis = None, count: int = 1, *, topic: str | None = None
     ) -> list[SeenRequest]:
         """Wait until at least ``count`` requests have been received. Returns them."""
-        return await chores.wait(self._inside, self._enough_requests(apis, count, topic))
+        return await operations.wait(self._internals, self._enough_requests(apis, count, topic))
 
     async def wait_for_group(
         self, id: str, state: str = "Stable", *, members: int | None = None
     ) -> GroupView:
         """Wait until a group is in a state, with this many members. Returns it."""
-        return await chores.wait(self._inside, self._group_in_state(id, state, members))
+        return await operations.wait(self._internals, self._group_in_state(id, state, members))
 
     async def wait_for_offset(
         self, group: str, topic: str, offset: int, *, partition: int = 0
     ) -> GroupView:
         """Wait until a group has committed an offset, or a later one. Returns the group."""
-        return await chores.wait(self._inside, self._committed(group, topic, partition, offset))
+        return await operations.wait(
+            self._internals, self._committed(group, topic, partition, offset)
+        )
 
 
 def control(broker: Broker) -> BrokerControl:

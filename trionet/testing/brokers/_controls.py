@@ -61,16 +61,16 @@ class Controls:
     """
 
     def __init__(self, broker: Broker, in_loop: InLoop) -> None:
-        self._inside = internals_of(broker)
+        self._internals = internals_of(broker)
         self._in_loop = in_loop
-        self._interception = Interception(self._inside)
+        self._interception = Interception(self._internals)
         self.faults = Faults(self._interception, in_loop)
 
     # The broker's contents.
 
     def topics(self) -> dict[str, int]:
         """The number of partitions of each topic."""
-        topics = self._inside.cluster.topics
+        topics = self._internals.cluster.topics
         return self._in_loop(lambda: {topic.name: topic.partitions for topic in topics})
 
     def records(self, topic: str, partition: int | None = None) -> list[Record]:
@@ -91,7 +91,7 @@ class Controls:
         return [record for log in self._logs(topic, partition) for record in records_in(log)]
 
     def _logs(self, topic: str, partition: int | None) -> list[Log]:
-        state = self._inside.nodes[0].state
+        state = self._internals.nodes[0].state
         known = state.topics.get(topic)
         if known is None:
             names = ", ".join(sorted(each.name for each in state.topics)) or "none"
@@ -105,11 +105,11 @@ class Controls:
 
     def group(self, id: str) -> GroupView:
         """A consumer group as it is now: its state, members and offsets."""
-        return self._in_loop(lambda: group_view(self._inside, id))
+        return self._in_loop(lambda: group_view(self._internals, id))
 
     def groups(self) -> list[str]:
         """The names of all consumer groups."""
-        coordinators = self._inside.coordinators()
+        coordinators = self._internals.coordinators()
         return self._in_loop(lambda: sorted(id for each in coordinators for id in each.groups))
 
     def connections(self) -> list[ConnectionView]:
@@ -117,7 +117,7 @@ class Controls:
         return self._in_loop(
             lambda: [
                 _connection(node, channel.id, channel.attachment, str(channel.principal))
-                for node in self._inside.nodes
+                for node in self._internals.nodes
                 for _, channel in node.channels()
             ]
         )
@@ -190,7 +190,7 @@ class Controls:
         ids = None if member_ids is None else list(member_ids)
 
         def expire() -> None:
-            groups = self._inside.groups_of(group)
+            groups = self._internals.groups_of(group)
             if groups is None:
                 raise LookupError(f"group {group} does not exist")
             groups.expire_members(group, ids)
@@ -205,7 +205,7 @@ class Controls:
         last: list[tuple[Log, int]] = []
 
         def logs() -> list[Log]:
-            known = self._inside.cluster.topics.get(topic)
+            known = self._internals.cluster.topics.get(topic)
             return self._logs(topic, partition) if known is not None else []
 
         def records() -> list[Record]:
@@ -252,7 +252,7 @@ class Controls:
 
     def _group_in_state(self, id: str, state: str, members: int | None) -> Condition[GroupView]:
         def poll() -> GroupView | None:
-            found = group_view(self._inside, id)
+            found = group_view(self._internals, id)
             is_there = found.state == state and members in (None, len(found.members))
             return found if is_there else None
 
@@ -260,18 +260,18 @@ class Controls:
         return Condition(
             f"group {id} in state {state}{with_members}",
             poll,
-            lambda: f"it is {group_view(self._inside, id)}",
+            lambda: f"it is {group_view(self._internals, id)}",
         )
 
     def _committed(self, id: str, topic: str, partition: int, offset: int) -> Condition[GroupView]:
         def poll() -> GroupView | None:
-            found = group_view(self._inside, id)
+            found = group_view(self._internals, id)
             return found if found.offsets.get((topic, partition), -1) >= offset else None
 
         return Condition(
             f"offset {offset} of {topic}-{partition} committed by group {id}",
             poll,
-            lambda: f"committed: {group_view(self._inside, id).offsets}",
+            lambda: f"committed: {group_view(self._internals, id).offsets}",
         )
 
 

@@ -32,7 +32,7 @@ from ...broker import Broker, BrokerStatistics, open_broker
 from ...errors import LocalProtocolError
 from ...metrics._log_ring import LogRing
 from ..faults._faults import Apis
-from ..internals import _broker_operations as chores
+from ..internals import _broker_operations as operations
 from ..internals._broker_internals import internals_of
 from ..internals._groups import GroupView
 from ..internals._records import Record, Seed
@@ -215,7 +215,7 @@ class ThreadedBroker(Controls):
         Raises:
             ApiError: the topic exists, or an argument is invalid.
         """
-        self._loop.run(chores.create_topic, self._inside, name, partitions, configs)
+        self._loop.run(operations.create_topic, self._internals, name, partitions, configs)
 
     def delete_topic(self, name: str) -> None:
         """Delete a topic and its records.
@@ -223,7 +223,7 @@ class ThreadedBroker(Controls):
         Raises:
             ApiError: the topic does not exist.
         """
-        self._loop.run(chores.delete_topic, self._inside, name)
+        self._loop.run(operations.delete_topic, self._internals, name)
 
     def seed(self, topic: str, records: Iterable[Seed]) -> list[Record]:
         """Append records to a topic, creating it if needed. Returns them.
@@ -238,7 +238,7 @@ class ThreadedBroker(Controls):
             TypeError: a record is invalid; nothing was appended.
             ValueError: a field is invalid, or the partition does not exist; nothing was appended.
         """
-        return self._loop.run(chores.seed, self._inside, topic, list(records))
+        return self._loop.run(operations.seed, self._internals, topic, list(records))
 
     def load(self, path: str | os.PathLike[str]) -> dict[str, list[Record]]:
         """Append the records of a file of JSON lines to their topics. Returns them by topic.
@@ -247,11 +247,11 @@ class ThreadedBroker(Controls):
             OSError: the file cannot be read.
             ValueError: a line is invalid; nothing was appended.
         """
-        return self._loop.run(chores.load, self._inside, path)
+        return self._loop.run(operations.load, self._internals, path)
 
     def apply_retention(self) -> None:
         """Delete old records now, instead of after ``log.retention.check.interval.ms``."""
-        self._loop.run(chores.apply_retention, self._inside)
+        self._loop.run(operations.apply_retention, self._internals)
 
     def wait_for_records(
         self,
@@ -298,8 +298,8 @@ class ThreadedBroker(Controls):
         """Wait until a group has committed an offset, or a later one. Returns the group."""
         return self._wait(self._committed(group, topic, partition, offset), seconds)
 
-    def _wait(self, condition: chores.Condition[T], seconds: float) -> T:
-        found: T = self._loop.run(chores.wait_with_timeout, self._inside, condition, seconds)
+    def _wait(self, condition: operations.Condition[T], seconds: float) -> T:
+        found: T = self._loop.run(operations.wait_with_timeout, self._internals, condition, seconds)
         return found
 
     def _call(self, function: Callable[[], T]) -> T:
@@ -424,7 +424,7 @@ async def _prepare(running: Broker, topics: NewTopics, security: Security) -> No
     inside = internals_of(running)
     await add_users(inside, security.client)
     for name, (partitions, configs) in topics.items():
-        await chores.create_topic(inside, name, partitions, configs)
+        await operations.create_topic(inside, name, partitions, configs)
 
 
 @contextmanager

@@ -32,7 +32,7 @@ class Exchange:
         seen: the record of the request that tests see; its outcome is added to it.
 
     Attributes:
-        go_on: applies the remaining faults, then handles the request normally.
+        proceed: applies the remaining faults, then handles the request normally.
     """
 
     def __init__(self, node: NodeInternals, call: Call, handle: Handle, seen: SeenRequest) -> None:
@@ -40,7 +40,7 @@ class Exchange:
         self.call = call
         self.seen = seen
         self._handle = handle
-        self.go_on: Callable[[], Awaitable[None]] = self.execute
+        self.proceed: Callable[[], Awaitable[None]] = self.execute
 
     @property
     def message(self) -> Message:
@@ -117,17 +117,17 @@ class DelayedExchange:
     (See :class:`trionet.broker.model._purgatory.DelayedOperation`.)
     """
 
-    def __init__(self, exchange: Exchange, go_on: Callable[[], None]) -> None:
+    def __init__(self, exchange: Exchange, proceed: Callable[[], None]) -> None:
         self._exchange = exchange
-        self._go_on = go_on
+        self._proceed = proceed
 
     @classmethod
     def add(
-        cls, exchange: Exchange, key: object, go_on: Callable[[], None], seconds: float
+        cls, exchange: Exchange, key: object, proceed: Callable[[], None], seconds: float
     ) -> None:
-        """Delay a call for ``seconds``, or until ``key`` is completed, then call ``go_on``."""
+        """Delay a call for ``seconds``, or until ``key`` is completed, then call ``proceed``."""
         exchange.node.state.purgatory.add(
-            cls(exchange, go_on), [key], trio.current_time() + seconds
+            cls(exchange, proceed), [key], trio.current_time() + seconds
         )
 
     @property
@@ -138,4 +138,4 @@ class DelayedExchange:
         return False
 
     def complete(self) -> None:
-        self._go_on()
+        self._proceed()

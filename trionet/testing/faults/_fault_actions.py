@@ -191,10 +191,10 @@ class Continue:
     """Continue with the remaining faults, then handle the request normally."""
 
     def __str__(self) -> str:
-        return "go on"
+        return "continue"
 
     async def act(self, exchange: Exchange, which: Which) -> None:  # noqa: ARG002
-        await exchange.go_on()
+        await exchange.proceed()
 
 
 @attrs.frozen

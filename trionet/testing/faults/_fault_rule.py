@@ -61,10 +61,10 @@ class FaultRule:
             await self.action.act(exchange, which)
             return
 
-        def go_on() -> None:
+        def proceed() -> None:
             exchange.start(lambda: self.action.act(exchange, which))
 
-        DelayedExchange.add(exchange, self.fault, go_on, self.delay)
+        DelayedExchange.add(exchange, self.fault, proceed, self.delay)
 
 
 def check_timing(times: int | None, skip: int, delay: float) -> None:

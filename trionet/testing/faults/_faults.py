@@ -112,7 +112,7 @@ class Faults:
     """
 
     def __init__(self, interception: Interception, in_loop: InLoop) -> None:
-        self._inside = interception.inside
+        self._internals = interception.internals
         self._seen = interception.seen
         self._clients = interception.clients
         self._rules = interception.faults
@@ -272,7 +272,7 @@ class Faults:
         def bounce() -> Fault:
             until = FOREVER if seconds is None else trio.current_time() + seconds
             fault = self._fault(which, Fail(code, None, False), times=None, until=until)
-            for groups in self._inside.coordinators():
+            for groups in self._internals.coordinators():
                 for id in list(groups.groups):
                     if group in (None, id):
                         groups.turn_away(id, code)
@@ -424,7 +424,7 @@ class Faults:
 
     def _check(self, keys: frozenset[int], action: Action) -> None:
         served = {
-            each.api_key for node in self._inside.nodes for each in node.apis.advertised.ranges
+            each.api_key for node in self._internals.nodes for each in node.apis.advertised.ranges
         }
         for key in keys:
             name = api_keys.name_of(key)
@@ -457,7 +457,7 @@ class Faults:
             times,
             until,
             self._seen,
-            self._inside,
+            self._internals,
             self._in_loop,
             on_remove,
             trio.lowlevel.current_clock().current_time,
@@ -471,7 +471,7 @@ class Faults:
         selectors: list[Selector] = []
         muted: list[tuple[Processor, Channel]] = []
         if which.connection is None and which.client_id is None:
-            for node in self._inside.nodes:
+            for node in self._internals.nodes:
                 if which.node in (None, node.id):
                     selectors += [each.selector for each in node.processors]
         else:
@@ -499,7 +499,7 @@ class Faults:
         """The open connections that match."""
         return [
             (processor, channel)
-            for node in self._inside.nodes
+            for node in self._internals.nodes
             if which.node in (None, node.id)
             for processor, channel in node.channels()
             if which.connection in (None, channel.id)

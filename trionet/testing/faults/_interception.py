@@ -22,29 +22,29 @@ class Interception:
     """Stands between the requests of a broker and its APIs.
 
     Args:
-        inside: the broker, whose requests are intercepted from now on.
+        internals: the broker, whose requests are intercepted from now on.
 
     Raises:
         LocalProtocolError: its requests are already intercepted.
 
     Attributes:
-        inside: the broker.
+        internals: the broker.
         seen: the requests received.
         faults: the faults, in the order in which they were added.
         clients: the last client id on each connection, by connection id.
     """
 
-    def __init__(self, inside: BrokerInternals) -> None:
-        self.inside = inside
+    def __init__(self, internals: BrokerInternals) -> None:
+        self.internals = internals
         self.seen = SeenRequests()
         self.faults: list[FaultRule] = []
         self.clients: dict[str, str | None] = {}
         self._clients_max = CLIENTS_SWEPT_AT
-        if any(node.apis.interceptor is not None for node in inside.nodes):
+        if any(node.apis.interceptor is not None for node in internals.nodes):
             raise LocalProtocolError("this broker is already under test; control it only once")
-        for node in inside.nodes:
+        for node in internals.nodes:
             node.apis.interceptor = partial(self._intercept, node)
-            node.state.groups.on_change = inside.changed
+            node.state.groups.on_change = internals.changed
 
     async def _intercept(
         self, node: NodeInternals, message: Message, call: Call, handle: Handle
@@ -60,7 +60,7 @@ class Interception:
     def _record_client(self, call: Call) -> None:
         connection = call.request.connection_id
         if connection not in self.clients and len(self.clients) >= self._clients_max:
-            opened = {channel.id for node in self.inside.nodes for _, channel in node.channels()}
+            opened = {channel.id for node in self.internals.nodes for _, channel in node.channels()}
             for closed in self.clients.keys() - opened:
                 del self.clients[closed]
             self._clients_max = max(CLIENTS_SWEPT_AT, 2 * len(self.clients))
@@ -69,7 +69,7 @@ class Interception:
     async def _apply(self, exchange: Exchange, faults: list[FaultRule]) -> None:
         for position, rule in enumerate(faults):
             if rule.applies_to(exchange.seen):
-                exchange.go_on = partial(self._apply, exchange, faults[position + 1 :])
+                exchange.proceed = partial(self._apply, exchange, faults[position + 1 :])
                 await rule.act(exchange)
                 return
         await exchange.execute()

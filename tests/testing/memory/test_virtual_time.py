@@ -306,7 +306,7 @@ def test_hashes_of_texts_do_not_change_the_course_of_events() -> None:
     here = Path(__file__).parent
     done = subprocess.run(
         [sys.executable, "-c", program],
-        env={"PYTHONHASHSEED": "1", "PYTHONPATH": f"{here}:{here.parent}"},
+        env={"PYTHONHASHSEED": "1", "PYTHONPATH": f"{here}:{here.parents[1]}"},
         capture_output=True,
         text=True,
         check=True,
