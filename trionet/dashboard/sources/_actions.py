@@ -1,7 +1,8 @@
 """The operations that the dashboard offers. Each returns a sentence about what it did, or raises.
 
 They are requests as any client makes them, so the cluster decides what the user may do. The user
-interface has asked for confirmation before it calls them.
+interface has asked for confirmation before it calls them. The client is imported when an operation
+needs it: loading it takes longer than drawing the first frame.
 """
 
 from __future__ import annotations

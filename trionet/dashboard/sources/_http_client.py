@@ -122,7 +122,7 @@ class HttpClient:
             raise HttpError(f"connection closed: {error.__cause__ or error}") from error
 
     async def _send(self, method: str, target: str) -> tuple[int, bytes]:
-        import h11
+        import h11  # loaded with the first request, not before the first frame
 
         if self._stream is None:
             self._stream = await self._connect()

@@ -15,7 +15,9 @@ from ._actions import Actions
 from ._http_client import HttpClient
 from ._joined_sources import DeferredSource, JoinedSource, Part
 from ._network_source import NetworkSource
+from ._snapshot_readers import InProcessReader, MetricsListenerReader
 from ._source import Source
+from ._task_source import TaskSource
 
 if TYPE_CHECKING:
     from ...broker.run._broker import Broker
@@ -77,9 +79,6 @@ def watch_broker(
         pipeline_topic: the topic with results of ``trionet pipeline run``; None searches for it.
         log: the log lines to show; by default those from now on.
     """
-    from ._snapshot_readers import InProcessReader
-    from ._task_source import TaskSource
-
     with broker.watch(log) as metrics:
         reader = InProcessReader(metrics)
         parts: list[Part] = [NetworkSource(reader, "the broker"), TaskSource()]
@@ -137,8 +136,6 @@ async def open_remote(
         actions = Actions(bootstrap_servers, settings, network=network)
         yield JoinedSource(bootstrap_servers, parts, actions, _without_metrics)
         return
-    from ._snapshot_readers import MetricsListenerReader
-
     async with HttpClient(metrics_url, token=metrics_token, tls=metrics_tls) as client:
         reader = MetricsListenerReader(client)
         close = None if metrics_token is None else reader.close_connection

@@ -65,7 +65,7 @@ class InProcessReader:
             rows += page.rows
             if len(page.rows) < ROWS_PER_STEP:
                 return rows, page.total
-            before = page.rows[-1]["number"]  # type: ignore[assignment] # it is one
+            before = page.rows[-1]["number"]  # type: ignore[assignment] # an int
 
     async def close_connection(self, id: str) -> bool:
         """Close a connection. Returns whether it existed."""
