@@ -190,10 +190,10 @@ def change_settings(screen: Terminal) -> None:
     screen.press("-", "-")
     screen.wait_for("refresh every 1 s")
     screen.press("m")
-    screen.wait_for("the mouse chooses")
+    screen.wait_for("mouse on")
     assert screen.reports_mouse()
     screen.press("m")
-    screen.wait_for("no mouse")
+    screen.wait_for("mouse off")
     assert not screen.reports_mouse()
 
 

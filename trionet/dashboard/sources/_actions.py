@@ -222,7 +222,6 @@ class Actions:
 
     @asynccontextmanager
     async def _admin(self) -> AsyncIterator[Admin]:
-        # Not above: loading the client takes longer than drawing the first frame.
         from ...client.admin import open_admin
 
         async with open_admin(
