@@ -33,7 +33,7 @@ DASHBOARD = [sys.executable, "-m", "trionet", "dashboard"]
         (["--metrics-token-file", "x"], "--metrics-token-file requires --metrics URL"),
         (["--metrics-ca-file", "x"], "--metrics-ca-file requires --metrics URL"),
         (["--metrics", "https://a:1", "--metrics-ca-file", "/nowhere"], "No such file"),
-        (["--once", "--metrics", "localhost"], "localhost is no address of a metrics listener"),
+        (["--once", "--metrics", "localhost"], "invalid metrics listener URL 'localhost'"),
         (["--metrics", "http://a:1", "--metrics-token-file", "/nowhere"], "No such file"),
     ],
 )
@@ -60,7 +60,7 @@ def test_a_table_is_no_overview(run: Run) -> None:
         done = run("dashboard", broker.bootstrap_servers, "--format", "json")
 
     assert (2, "") == (done.status, done.out)
-    assert "--format json: overview: it is no table" in done.err
+    assert "--format json: the view overview has no table" in done.err
 
 
 @pytest.mark.slow
@@ -102,4 +102,4 @@ def test_nor_what_nobody_tells(run: Run) -> None:
         done = run("dashboard", broker.bootstrap_servers, "--view", "log", "--format", "csv")
 
     assert (1, "") == (done.status, done.out)
-    assert "the Kafka protocol does not tell this" in done.err
+    assert "not available over the Kafka protocol" in done.err

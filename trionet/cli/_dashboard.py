@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
-    from trionet.dashboard._once import Look
-    from trionet.dashboard.sources import Source
+    from trionet.dashboard._once import OnceOptions
+    from trionet.dashboard.sources._source import Source
 
 FORMATS: Final = ("text", "json", "csv", "svg", "html")
 _SIZE: Final = re.compile(r"([1-9]\d{1,2})x([1-9]\d{1,2})")
@@ -117,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Run the command; returns the exit status: 0, 2 invalid arguments, 128 + N after signal N."""
     import trio
 
-    from trionet.dashboard.terminal._interactive import is_interactive
+    from trionet.dashboard.terminal._capabilities import is_interactive
 
     _check(arguments)
     with logging_to_stderr(arguments):
@@ -130,7 +130,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> None:
     from trionet.dashboard._once import ROLLING_FORMS
-    from trionet.dashboard._settings import REFRESH_SECONDS
+    from trionet.dashboard.ui._ui import REFRESH_SECONDS
     from trionet.dashboard.views import VIEWS
 
     names = [view.name for view in VIEWS]
@@ -203,8 +203,7 @@ def _token(path: str | None) -> str | None:
 
 
 async def _show(arguments: argparse.Namespace) -> int:
-    from trionet.dashboard._app import run_dashboard
-    from trionet.dashboard._settings import DashboardSettings
+    from trionet.dashboard._app import DashboardSettings, run_dashboard
 
     settings = DashboardSettings(
         view=arguments.view,
@@ -252,11 +251,11 @@ async def _roll(arguments: argparse.Namespace) -> int:
 
 
 async def _look(arguments: argparse.Namespace) -> int:
-    from trionet.dashboard._once import NotATableError, look_once
+    from trionet.dashboard._once import NotATableError, render_once
 
     try:
         async with open_source(arguments) as source:
-            text = await look_once(source, _look_options(arguments))
+            text = await render_once(source, _once_options(arguments))
     except NotATableError as error:
         raise ConfigError(f"--format {arguments.format}: {error}") from error
     sys.stdout.write(text)
@@ -264,8 +263,8 @@ async def _look(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _look_options(arguments: argparse.Namespace) -> Look:
-    from trionet.dashboard._once import Look
+def _once_options(arguments: argparse.Namespace) -> OnceOptions:
+    from trionet.dashboard._once import OnceOptions
 
     width, height = 120, 40
     if arguments.size is not None:
@@ -274,7 +273,7 @@ def _look_options(arguments: argparse.Namespace) -> Look:
         width, height = int(found[1]), int(found[2])
     elif sys.stdout.isatty():
         width, height = shutil.get_terminal_size((width, height))
-    return Look(
+    return OnceOptions(
         view=arguments.view,
         form=arguments.format or "text",
         width=width,
