@@ -108,7 +108,7 @@ def test_a_folder_in_use_or_of_somebody_else_is_left_alone(
 
     (data / "topic-0").mkdir()
     assert 2 == add(data, "alice")
-    assert "is another broker's" in capsys.readouterr().err
+    assert "it belongs to another broker" in capsys.readouterr().err
     assert not (data / DATABASE_NAME).exists()
 
 

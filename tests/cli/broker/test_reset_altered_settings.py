@@ -44,4 +44,4 @@ def test_it_needs_the_folder_of_a_broker(
     assert f"{OPTION} needs the broker's data folder" in capsys.readouterr().err
 
     assert 2 == main(["broker", "--data", str(tmp_path), OPTION])
-    assert "nothing was altered there" in capsys.readouterr().err
+    assert "there are no altered settings" in capsys.readouterr().err
