@@ -363,6 +363,8 @@ def broker(
                 with suppress(trio.RunFinishedError):
                     token.run_sync_soon(scope.cancel)
 
+            # Runs at once if the caller has given up before this thread got here: the callback of a
+            # done future is called by add_done_callback itself, so no cancellation is lost.
             given_up.add_done_callback(cancel)
             security.check({**(settings or {}), **keywords})
             merged = {**security.settings, **(settings or {}), **keywords}
@@ -371,6 +373,7 @@ def broker(
                 async with trio.open_nursery() as nursery:
                     loop = _Loop(token, nursery, ended, threading.get_ident())
                     threaded = ThreadedBroker(running, loop, security.client, logged)
+                    # The caller may use the broker from here on; `_Loop` needs the open nursery.
                     started.set_result((threaded, lambda: token.run_sync_soon(stop.set)))
                     await stop.wait()
                     nursery.cancel_scope.cancel(reason="the broker is stopping")
@@ -379,6 +382,8 @@ def broker(
         try:
             trio.run(serve)
         except BaseException as error:  # boundary: raised in the caller's thread  # noqa: ASYNC103
+            # An error is raised once: by the start if the caller still waits for that, or else at the
+            # end of its block, through `ended`.
             if not started.done():
                 started.set_exception(error)
                 ended.set_result(None)
@@ -400,6 +405,7 @@ def broker(
         with _errors_reported(threaded):
             yield threaded
     finally:
+        # The loop may crash between the check and the call, which then has nothing to stop.
         if not ended.done():
             try:
                 stop()

@@ -281,6 +281,8 @@ class MemorySocket:
         if not self.is_open:
             return
         self._look()
+        # Counted before anything else: notifying the peer may make it send, and what arrives at a
+        # closed socket causes a reset, and is not counted as unread.
         unread = self.incoming.size
         self.is_open = False
         self._on_close(self)
