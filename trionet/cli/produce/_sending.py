@@ -1,4 +1,10 @@
-"""Send records through a producer and account for the outcome of each."""
+"""Send records through a producer and account for the outcome of each.
+
+The exit status must say whether every record was written, and failures are reported in the order of
+the input. A task of its own therefore waits for the deliveries in the order they were enqueued,
+while reading and sending go on. Acting on each acknowledgement as it arrives would be simpler, but
+would report records of different partitions out of order.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 A message class has the fields of all versions, and a decoder sets those its version lacks to their
 defaults. Which ones those are is found by probing the version's encoder: it rejects an unencodable
-value only in fields that the version has.
+value only in fields that the version has. A table of fields per version would say it directly, but
+codecs of the hot paths are generated as code without one.
 """
 
 from __future__ import annotations
