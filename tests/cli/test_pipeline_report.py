@@ -61,7 +61,10 @@ def test_a_folder_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixtur
         (["--api", "Produse"], "Produse: no API that is known here; did you mean Produce?"),
         (["--api", "999"], "`trionet decode --list` shows those that are"),
         (["--html", "/nowhere/report.html"], "--html /nowhere/report.html: no file"),
-        (["--master", "nonsense"], "--master nonsense: not a Spark master; use local[*], spark://HOST:PORT"),
+        (
+            ["--master", "nonsense"],
+            "--master nonsense: not a Spark master; use local[*], spark://HOST:PORT",
+        ),
         (["--set", "kafka.x=1"], "--set kafka.x=1: must have the form spark.KEY=VALUE"),
     ],
 )

@@ -84,7 +84,9 @@ def check_batches(records: Buffer, config: LogConfig, now_ms: int) -> list[Batch
 def records_max(header: BatchHeader) -> int:
     """How many records a batch of this length and codec can hold."""
     body = header.length - _BODY_AT
-    return body * DECOMPRESSION_RATIO_MAX.get(header.attributes & _CODEC_MASK, 1) // RECORD_BYTES_MIN
+    return (
+        body * DECOMPRESSION_RATIO_MAX.get(header.attributes & _CODEC_MASK, 1) // RECORD_BYTES_MIN
+    )
 
 
 def _check_frame(records: Buffer, position: int, total: int, config: LogConfig) -> BatchHeader:
