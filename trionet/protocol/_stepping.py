@@ -3,8 +3,8 @@
 A frame of 100 MB may hold 250,000 elements, which take half a second to decode; an event loop must
 be able to serve other connections in between. But generators cost more than functions for each
 small message, and the hot path has only small ones. So the generated functions stay as they are,
-and a generator is derived from the source of a function when it is first needed: with a ``yield`` at
-the start of each loop body and no other change, so that both forms read and write the same bytes
+and a generator is derived from the source of a function when it is first needed: with a ``yield``
+at the start of each loop body and no other change, so that both forms read and write the same bytes
 and raise the same errors.
 
 A thread is no alternative: decoding there would hold the GIL for 5 ms at each system call of the

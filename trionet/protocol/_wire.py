@@ -11,7 +11,6 @@ Type hints are for type checkers only, here and in the generated modules: import
 from __future__ import annotations
 
 import struct
-from binascii import b2a_base64
 
 from trionet.errors import LocalProtocolError, WireFormatError
 
@@ -374,6 +373,7 @@ def bad_uuid(field: str) -> NoReturn:
 
 def uuid_text(id: bytes | bytearray) -> str:
     """Format a UUID as Kafka does: 22 characters of URL-safe base64 (Kafka: Uuid.toString)."""
-    # Not the module base64, which would have to be imported with every codec.
+    from binascii import b2a_base64  # here, because every codec imports this module
+
     text = b2a_base64(id, newline=False).rstrip(b"=").decode("ascii")
     return text.replace("+", "-").replace("/", "_")

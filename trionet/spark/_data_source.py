@@ -62,7 +62,7 @@ class TrionetDataSource(DataSource):
         Raises:
             ConfigError: an option is not allowed, or the user has set a schema.
         """
-        from .source._batch_reader import BatchReader
+        from .source._readers import BatchReader
 
         options = self._source_options(is_stream=False)
         _check_no_user_schema(schema, options)
@@ -74,7 +74,7 @@ class TrionetDataSource(DataSource):
         Raises:
             ConfigError: an option is not allowed, or the user has set a schema.
         """
-        from .source._stream_reader import StreamReader
+        from .source._readers import StreamReader
 
         options = self._source_options(is_stream=True)
         _check_no_user_schema(schema, options)

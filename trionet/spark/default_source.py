@@ -1,4 +1,4 @@
-"""The entry point by which Spark finds the data source: the module ``pyspark_trionet`` of the wheel.
+"""The entry point by which Spark finds the data source: the wheel's module ``pyspark_trionet``.
 
 The wheel contains it beside the package, not inside: hence the absolute import.
 """

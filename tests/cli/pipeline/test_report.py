@@ -66,7 +66,7 @@ def test_a_folder_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixtur
         ),
         (
             ["--master", "nonsense"],
-            "--master nonsense: not a Spark master; use local[*], spark://HOST",
+            "--master nonsense: not a Spark master; use local[*], spark://HOST:PORT",
         ),
         (["--set", "kafka.x=1"], "--set kafka.x=1: must have the form spark.KEY=VALUE"),
     ],

@@ -1,10 +1,10 @@
 """Decodes the records of a batch; optimized for the CPython interpreter.
 
 Calls dominate the cost in interpreted code, so varints of one or two bytes are decoded inline.
-Slices are not checked: positions only increase, so a truncated slice is detected by the next access,
-which raises IndexError, or by the length of its record.
+Slices are not checked: positions only increase, so a truncated slice is detected by the next
+access, which raises IndexError, or by the length of its record.
 
-:mod:`typed_reader` does the same for mypyc. They are not one source, because what makes each fast
+:mod:`._typed_reader` does the same for mypyc. They are not one source, because what makes each fast
 makes the other slow: calls are cheap compiled and expensive interpreted, and native integers need
 declarations that only slow the interpreter down. A difference in behaviour is a bug; the tests
 compare both on random and on mutated batches.
@@ -99,7 +99,7 @@ def read_rows(
 def read_columns(
     buf: bytes, pos: int, count: int, base_offset: int, base_timestamp: int, passed: int = 0
 ) -> tuple[Columns, int]:
-    """Decode records to columns, after the first ``passed`` ones; returns them and where they end."""
+    """Decode records to columns, after ``passed`` earlier ones; returns them and where they end."""
     offsets: list[int] | range = range(base_offset + passed, base_offset + passed + count)
     timestamps = [base_timestamp] * count
     keys: list[bytes | None] = [None] * count
@@ -225,9 +225,9 @@ def read_values(buf: bytes, pos: int, count: int) -> tuple[list[bytes | None], i
 
 
 def read_starts(buf: bytes, pos: int, count: int) -> tuple[list[int], int]:
-    """Return the start of each record, which is the position of its length, and the end of the last.
+    """Return the start of each record and the end of the last one.
 
-    Only the lengths are decoded.
+    A record starts with its length; nothing else is decoded.
     """
     starts: list[int] = []
     put = starts.append

@@ -1,7 +1,7 @@
 """Encodes the records of a batch; optimized for the CPython interpreter.
 
 Varints come from a cache of their encodings, and the parts of a record are joined in one call.
-:mod:`typed_writer` is the same for mypyc.
+:mod:`._typed_writer` is the same for mypyc.
 """
 
 from __future__ import annotations

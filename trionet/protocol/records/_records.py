@@ -1,7 +1,7 @@
 """Encodes and decodes record batches, with records as tuples or as columns.
 
 This module does what is needed once per batch: the header, the checksum, compression. The records
-are encoded and decoded by :mod:`implementation`.
+are encoded and decoded by :mod:`._implementation`.
 """
 
 from __future__ import annotations

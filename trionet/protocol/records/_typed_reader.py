@@ -1,6 +1,6 @@
 """Decodes the records of a batch; typed Python, compiled by mypyc.
 
-Behaves as :mod:`pure_reader`, including errors; interpreted, it is the slower of the two. Three
+Behaves as :mod:`._pure_reader`, including errors; interpreted, it is the slower of the two. Three
 things differ from ordinary Python:
 
 * Native 64-bit integers wrap around silently. So lengths from a peer are compared with the rest of
@@ -160,7 +160,7 @@ def read_rows(
 def read_columns(
     buf: bytes, pos: i64, count: i64, base_offset: i64, base_timestamp: i64, passed: i64 = 0
 ) -> tuple[Columns, int]:
-    """Decode records to columns, after the first ``passed`` ones; returns them and where they end."""
+    """Decode records to columns, after ``passed`` earlier ones; returns them and where they end."""
     cursor = _Cursor()
     offsets: list[int] | None = None
     delta: i64 = 0
@@ -225,9 +225,9 @@ def read_values(buf: bytes, pos: i64, count: i64) -> tuple[list[bytes | None], i
 
 
 def read_starts(buf: bytes, pos: i64, count: i64) -> tuple[list[int], int]:
-    """Return the start of each record, which is the position of its length, and the end of the last.
+    """Return the start of each record and the end of the last one.
 
-    Only the lengths are decoded.
+    A record starts with its length; nothing else is decoded.
     """
     starts: list[int] = []
     limit: i64 = len(buf)

@@ -40,7 +40,7 @@ class OffsetRange:
 
     @property
     def size(self) -> int:
-        """The number of offsets; after compaction, or with transactions, there are fewer records."""
+        """The number of offsets; compaction and transaction markers leave fewer records."""
         return self.until - self.start
 
 

@@ -1,4 +1,4 @@
-"""Limits on a micro-batch: ``maxOffsetsPerTrigger``, ``minOffsetsPerTrigger``, their delay. Pure."""
+"""Limits on a micro-batch: ``maxOffsetsPerTrigger`` and ``minOffsetsPerTrigger``. Pure."""
 
 from __future__ import annotations
 

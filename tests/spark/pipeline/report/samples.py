@@ -13,7 +13,12 @@ from trionet.spark.pipeline.aggregation._partials import PHASES
 from trionet.spark.pipeline.report.data._bins import Bins
 from trionet.spark.pipeline.report.data._figures import Filters, Report
 from trionet.spark.pipeline.report.data._folding import report
-from trionet.spark.pipeline.report.data._queries import EPOCH, MICROSECOND, Extent, QueryResults
+from trionet.spark.pipeline.report.data._query_results import (
+    EPOCH,
+    MICROSECOND,
+    Extent,
+    QueryResults,
+)
 from trionet.spark.pipeline.report.data._time_range import TimeRange
 
 #: What a client may call itself: markup, rich's markup, what terminals obey, and a turned text.

@@ -1,8 +1,8 @@
 """Decodes a batch into Arrow columns. Imports pyarrow and numpy (extra ``spark``).
 
 The positions ``[start, end, start, end, ...]`` of all values in a batch are ascending, so they are
-valid offsets of an Arrow array in which every second element is a value, and the others are the gaps
-between. Taking every second element copies all values at once, in C++.
+valid offsets of an Arrow array in which every second element is a value, and the others are the
+gaps between. Taking every second element copies all values at once, in C++.
 """
 
 from __future__ import annotations

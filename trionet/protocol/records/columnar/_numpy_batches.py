@@ -1,7 +1,7 @@
 """Decodes the headers of many batches at once, and finds the start of each of their records.
 
-A record starts where the previous one ends, so within a batch they can only be found one by one; but
-this is done in all batches of a response at the same time. Imports numpy (extra ``spark``).
+A record starts where the previous one ends, so within a batch they can only be found one by one;
+but this is done in all batches of a response at the same time. Imports numpy (extra ``spark``).
 """
 
 from __future__ import annotations

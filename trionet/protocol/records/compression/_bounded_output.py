@@ -10,8 +10,8 @@ from trionet.errors import WireFormatError
 
 Part: TypeAlias = bytes | bytearray | memoryview | cramjam.Buffer
 
-#: Parts are joined when there are this many: a peer can cause parts of one byte, each of which takes
-#: two hundred bytes as an object.
+#: Parts are joined when there are this many: a peer can cause parts of one byte, each of which
+#: takes two hundred bytes as an object.
 _PARTS_MAX: Final = 1024
 
 

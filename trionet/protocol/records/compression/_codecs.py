@@ -126,7 +126,7 @@ def decompress(codec: int, data: Bytes, limit: int) -> bytes:
 
 
 def _decompress_gzip(data: Bytes, limit: int) -> bytes:
-    """Decompress all members, as RFC 1952, Java and aiokafka do; librdkafka reads only the first."""
+    """Decompress all members, as RFC 1952, Java and aiokafka do; librdkafka reads one only."""
     output = BoundedOutput(limit)
     view = memoryview(data)
     pos = 0

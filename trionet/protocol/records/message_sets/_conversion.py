@@ -1,13 +1,13 @@
-"""Converts message sets to batches for old producers, and batches to message sets for old consumers.
+"""Converts message sets to batches for old producers, and batches back for old consumers.
 
 Up-conversion: the records of Produce v0 to v2 are stored as batches (Kafka before 4.0:
 LogValidator). Down-conversion: Fetch v0 to v3 return stored batches as messages
 (RecordsUtil.downConvert). The old formats have neither headers nor control records, so these are
 dropped; offsets are kept, and compressed records stay compressed.
 
-A set can be of any size, and converting a megabyte in Python takes tens of milliseconds. In a thread
-it would still block the event loop, which would have to wait for the GIL. So each conversion runs
-in :mod:`steps` of less than a millisecond, between which the event loop serves others; only
+A set can be of any size, and converting a megabyte in Python takes tens of milliseconds. In a
+thread it would still block the event loop, which would have to wait for the GIL. So each conversion
+runs in :mod:`._steps` of less than a millisecond, between which the event loop serves others; only
 compression, which releases the GIL, is offered as work for a thread. Storing message sets as they
 are would avoid up-conversion, but then everything that reads the log would have to know three
 formats. Kafka 4.0 has removed both conversions; so may trionet, with those API versions.

@@ -3,8 +3,8 @@
 A value is an anomaly if it is at least ``SCORE_MIN`` spreads from the median. The spread is the
 median absolute deviation, scaled to match a standard deviation. It has lower bounds, a tenth of the
 median and a constant per measure: otherwise a value that hardly ever changes would be an anomaly at
-its first change. A client that has stopped sending counts as 0 requests, so it is detected. A series
-is not judged before it has been seen for ``MINUTES_MIN`` minutes.
+its first change. A client that has stopped sending counts as 0 requests, so it is detected. A
+series is not judged before it has been seen for ``MINUTES_MIN`` minutes.
 
 Median and median deviation, not mean and standard deviation: an earlier outlier in the hour would
 inflate those and hide the next one.

@@ -1,4 +1,8 @@
-"""Opens a Spark session for the duration of a command, and explains how it failed."""
+"""Opens a Spark session for the duration of a command, and explains how it failed.
+
+Imports pyspark only when a session is opened: :func:`check_master` is called before, so that a
+wrong master is reported at once.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from ._figures import (
     Traffic,
 )
 from ._histograms import Buckets, by_phase, grouped, heat
-from ._queries import EPOCH, MICROSECOND, QueryResults, Row
+from ._query_results import EPOCH, MICROSECOND, QueryResults, Row
 from ._time_range import TimeRange
 
 _EMPTY: Final = np.empty(0, np.int64)

@@ -7,22 +7,17 @@ machine.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from datetime import timedelta
+from typing import Any, Final
 
-import attrs
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
 
 from ...aggregation._partials import PHASES
 from ._bins import Bins
 from ._figures import Filters
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
-
-    from ._reading import Results
-
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-MICROSECOND: Final = timedelta(microseconds=1)
+from ._query_results import EPOCH, MICROSECOND, Extent, Row
+from ._reading import Results
 
 #: Anomalies at most; a chart cannot show more.
 ANOMALIES_MAX: Final = 1000
@@ -37,55 +32,9 @@ _COUNTS: Final = (
     "response_bytes",
 )
 
-Row = Mapping[str, Any]
-
-
-@attrs.frozen
-class Extent:
-    """The start of the first minute, the end of the last, and the number of minutes."""
-
-    start: datetime
-    end: datetime
-    windows: int
-
-
-@attrs.frozen(kw_only=True)
-class QueryResults:
-    """The results of all queries.
-
-    Attributes:
-        extent: the minutes with results.
-        bins: the bins of the timeline.
-        traffic: sums by bin and API.
-        clients: the number of pairs of client id and listener.
-        cells: histogram cells as an Arrow table: ``bin``, ``api_key``, ``cell``, ``requests``.
-        talkers: sums of the clients with the largest share of requests, bytes or time.
-        errors: sums by bin, API and error.
-        closes: sums by listener and reason.
-        quotas: sums of the clients that were throttled the longest.
-        anomalies: the anomalies with the highest scores.
-        anomaly_count: the number of all anomalies.
-        intake: a row of records that are not included in any window.
-    """
-
-    extent: Extent
-    bins: Bins
-    traffic: Sequence[Row]
-    clients: int
-    cells: Any
-    talkers: Sequence[Row]
-    errors: Sequence[Row]
-    closes: Sequence[Row]
-    quotas: Sequence[Row]
-    anomalies: Sequence[Row]
-    anomaly_count: int
-    intake: Row
-
 
 def extent_of(results: Results) -> Extent | None:
     """Return the minutes with results; None if there are none."""
-    from pyspark.sql import functions as f
-
     windows = results.table("windows", ("records",))
     if windows is None:
         return None
@@ -113,8 +62,6 @@ class Queries:
         self._bins = bins
 
     def traffic(self) -> Sequence[Row]:
-        from pyspark.sql import functions as f
-
         times = [f"{phase}_mean_us" for phase in PHASES]
         found = self._rows("requests", _KEYS, (*_COUNTS, *times, "total_max_us"))
         if found is None:
@@ -135,8 +82,6 @@ class Queries:
         return 0 if found is None else found.select("client_id", "listener").distinct().count()
 
     def cells(self) -> Any:
-        from pyspark.sql import functions as f
-
         found = self._rows("requests", _KEYS, ("cells", "counts"))
         if found is None:
             return None
@@ -155,8 +100,6 @@ class Queries:
             top: the number of clients.
             whole: the totals of ``requests``, ``bytes`` and ``time``, in microseconds.
         """
-        from pyspark.sql import functions as f
-
         found = self._rows("requests", _KEYS, (*_COUNTS, "total_mean_us", "total_max_us"))
         if found is None:
             return []
@@ -185,8 +128,6 @@ class Queries:
         )
 
     def closes(self) -> Sequence[Row]:
-        from pyspark.sql import functions as f
-
         counts = ("connections", "requests", "bytes_received", "bytes_sent")
         found = self._rows("closes", ("client_id", "listener"), ("reason", *counts, "open_mean_us"))
         if found is None:
@@ -195,8 +136,6 @@ class Queries:
         return _collected(found.groupBy("listener", "reason").agg(*_sums(counts), open_us))
 
     def quotas(self, top: int) -> Sequence[Row]:
-        from pyspark.sql import functions as f
-
         keys, counts = (
             ("client_id", "principal", "listener"),
             ("requests", "throttled", "throttle_us"),
@@ -211,8 +150,6 @@ class Queries:
 
     def anomalies(self) -> tuple[Sequence[Row], int]:
         """Return the anomalies with the highest scores, and the number of all."""
-        from pyspark.sql import functions as f
-
         found = self._rows("anomalies", _KEYS, ("measure", "value", "expected", "score"))
         if found is None:
             return [], 0
@@ -230,8 +167,6 @@ class Queries:
 
     def _rows(self, table: str, keys: Sequence[str], columns: Sequence[str]) -> DataFrame | None:
         """Select the rows of a table that pass the filters for which the table has columns."""
-        from pyspark.sql import functions as f
-
         found = self._results.table(table, list(dict.fromkeys((*keys, *columns))))
         filters = {
             "api_key": list(self._filters.apis),
@@ -244,8 +179,6 @@ class Queries:
         return found
 
     def _bin(self) -> Column:
-        from pyspark.sql import functions as f
-
         start = (self._bins.start - EPOCH) // MICROSECOND
         return f.floor((f.col("at") - f.lit(start)) / f.lit(self._bins.seconds * 1_000_000)).cast(
             "int"
@@ -256,8 +189,6 @@ _IS_ERROR: Final = "error_code != 0 OR end IN ('closed', 'gone')"
 
 
 def _sums(names: Sequence[str]) -> list[Column]:
-    from pyspark.sql import functions as f
-
     return [f.sum(name).alias(name) for name in names]
 
 

@@ -1,4 +1,8 @@
-"""Opens the tables of a results folder in Spark, limited to a time range."""
+"""Opens the tables of a results folder in Spark, limited to a time range.
+
+Imports pyspark only when a table is opened: :func:`check_folder` is called before Spark is started,
+so that a wrong folder is reported at once.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from .....errors import ConfigError
 from ._bins import Bins
 from ._figures import Filters, Report, Traffic
 from ._folding import overall, report
-from ._queries import Extent, Queries, QueryResults, extent_of
+from ._queries import Queries, extent_of
+from ._query_results import Extent, QueryResults
 from ._reading import Results
 from ._time_range import TimeRange, format_time
 

@@ -1,7 +1,7 @@
 """Builds HTML and SVG from elements of the standard library, which escapes all texts. Pure.
 
-Strings supplied by clients get into a page only as text or attribute values of these elements, never
-as markup.
+Strings supplied by clients get into a page only as text or attribute values of these elements,
+never as markup.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 
 from spark import reading
 from spark.reading import Query, read
-from trionet.spark.source._stream_reader import StreamReader
+from trionet.spark.source._readers import StreamReader
 
 pytestmark = pytest.mark.slow
 

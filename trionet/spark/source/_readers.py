@@ -1,4 +1,9 @@
-"""The reader that Spark calls for a streaming query."""
+"""The readers that Spark calls, for batch and streaming queries. Imports pyspark.
+
+They are pickled for the tasks. What only the driver needs for planning, and only a task for reading
+(pyarrow, numpy), is imported where it is used: each of these processes is started by Spark for one
+of the two.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import (
     ReadAllAvailable,
     ReadLimit,
@@ -22,6 +27,33 @@ from ..runtime._loop_host import host
 
 if TYPE_CHECKING:
     from ._micro_batches import MicroBatches
+
+
+class BatchReader(DataSourceReader):
+    """Plans a batch in the driver and, pickled, reads it in the tasks.
+
+    Spark plans once per ``load()``. Each task resolves earliest and latest again, so that a table
+    that is read a second time includes the records that have arrived since.
+
+    Args:
+        options: the options of the source.
+    """
+
+    def __init__(self, options: SourceOptions) -> None:
+        self._options = options
+
+    def partitions(self) -> list[InputPartition]:
+        """Return one range of offsets per task."""
+        from ._offset_reader import OffsetReader, batch_ranges
+
+        reader = OffsetReader(self._options)
+        return [InputPartition(each) for each in host().call(batch_ranges, self._options, reader)]
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        """Read the records of one range, in a task."""
+        from ._range_reader import read_partition
+
+        return read_partition(self._options, partition)
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -82,7 +114,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         """Read the records of one range, in a task."""
-        from ._range_reader import read_partition  # with pyarrow, which planning does not need
+        from ._range_reader import read_partition
 
         return read_partition(self._options, partition)
 
