@@ -58,6 +58,10 @@ TEXT_BYTES_MAX: Final = 32_767
 #: during which the event loop has to wait.
 TAGS_MAX: Final = 1000
 
+#: What the ``struct`` module's bound methods are to generated code.
+Pack: TypeAlias = "Callable[..., bytes]"
+Unpack: TypeAlias = "Callable[..., tuple[Any, ...]]"
+
 #: For each version, the function that decodes a message and the one that encodes it.
 Codecs: TypeAlias = "dict[int, tuple[Decode[_M], Callable[[_M, list[Sized]], None]]]"
 
@@ -290,24 +294,24 @@ class ArrayWriters(_Formats):
 
 
 # Formats used by at least ten of the generated modules, compiled once.
-U_16sB = struct.Struct(">16sB").unpack_from
-U_bB = struct.Struct(">bB").unpack_from
-U_hB = struct.Struct(">hB").unpack_from
-U_iB = struct.Struct(">iB").unpack_from
-U_ihB = struct.Struct(">ihB").unpack_from
-U_oB = struct.Struct(">?B").unpack_from
-P_16s = struct.Struct(">16s").pack
-P_16sB = struct.Struct(">16sB").pack
-P_b = struct.Struct(">b").pack
-P_bB = struct.Struct(">bB").pack
-P_h = struct.Struct(">h").pack
-P_hB = struct.Struct(">hB").pack
-P_i = struct.Struct(">i").pack
-P_iB = struct.Struct(">iB").pack
-P_ih = struct.Struct(">ih").pack
-P_ihB = struct.Struct(">ihB").pack
-P_ix = struct.Struct(">ix").pack
-P_ox = struct.Struct(">?x").pack
+U_16sB: Unpack = struct.Struct(">16sB").unpack_from
+U_bB: Unpack = struct.Struct(">bB").unpack_from
+U_hB: Unpack = struct.Struct(">hB").unpack_from
+U_iB: Unpack = struct.Struct(">iB").unpack_from
+U_ihB: Unpack = struct.Struct(">ihB").unpack_from
+U_oB: Unpack = struct.Struct(">?B").unpack_from
+P_16s: Pack = struct.Struct(">16s").pack
+P_16sB: Pack = struct.Struct(">16sB").pack
+P_b: Pack = struct.Struct(">b").pack
+P_bB: Pack = struct.Struct(">bB").pack
+P_h: Pack = struct.Struct(">h").pack
+P_hB: Pack = struct.Struct(">hB").pack
+P_i: Pack = struct.Struct(">i").pack
+P_iB: Pack = struct.Struct(">iB").pack
+P_ih: Pack = struct.Struct(">ih").pack
+P_ihB: Pack = struct.Struct(">ihB").pack
+P_ix: Pack = struct.Struct(">ix").pack
+P_ox: Pack = struct.Struct(">?x").pack
 UA_Bni = ArrayReaders("i", 1)
 PA_Bnix = ArrayWriters("Bnix", 1)
 

@@ -31,6 +31,9 @@ from __future__ import annotations
 
 WIRE = Path(__file__).parents[3] / "trionet" / "protocol" / "_wire.py"
 
+#: Names of the module below that only annotations use.
+_ONLY_TYPES = {"Codecs", "Pack", "Unpack"}
+
 
 @dataclass
 class Functions:
@@ -102,7 +105,7 @@ def _module(
         tables("}")
     body = "\n\n\n".join([*classes, *(text for _, text in functions.order)])
     last = tables.text()
-    wire = _wire_names() - {"Codecs"}
+    wire = _wire_names() - _ONLY_TYPES
     structs = formats.definitions(wire)
     words = set(re.findall(r"\w+", "\n".join([*structs, body, last])))
     own = set() if classes else {name for fields in merged.values() for name in fields}
@@ -118,7 +121,7 @@ def _module(
             "if TYPE_CHECKING:",
             "    from collections.abc import Sized",
             "",
-            "    from trionet.protocol._wire import Codecs",
+            f"    from trionet.protocol._wire import {', '.join(sorted(words & _ONLY_TYPES))}",
             "",
             *structs,
             "",

@@ -33,12 +33,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_qhB = Struct(">qhB").unpack_from
-P_ihx = Struct(">ihx").pack
-P_qh = Struct(">qh").pack
-P_qhB = Struct(">qhB").pack
+U_qhB: Unpack = Struct(">qhB").unpack_from
+P_ihx: Pack = Struct(">ihx").pack
+P_qh: Pack = Struct(">qh").pack
+P_qhB: Pack = Struct(">qhB").pack
 
 
 class AddOffsetsToTxnRequest(Message):
@@ -59,11 +59,11 @@ class AddOffsetsToTxnRequest(Message):
         group_id: str = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.group_id = group_id
-        self.unknown_tags = unknown_tags
+        self.transactional_id: str = transactional_id
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.group_id: str = group_id
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AddOffsetsToTxnResponse(Message):
@@ -83,9 +83,9 @@ class AddOffsetsToTxnResponse(Message):
         error_code: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_3(

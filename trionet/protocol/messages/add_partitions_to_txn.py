@@ -46,15 +46,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_qhoB = Struct(">qh?B").unpack_from
-U_qhB = Struct(">qhB").unpack_from
-P_ihx = Struct(">ihx").pack
-P_qh = Struct(">qh").pack
-P_qho = Struct(">qh?").pack
-P_qhoB = Struct(">qh?B").pack
-P_qhB = Struct(">qhB").pack
+U_qhoB: Unpack = Struct(">qh?B").unpack_from
+U_qhB: Unpack = Struct(">qhB").unpack_from
+P_ihx: Pack = Struct(">ihx").pack
+P_qh: Pack = Struct(">qh").pack
+P_qho: Pack = Struct(">qh?").pack
+P_qhoB: Pack = Struct(">qh?B").pack
+P_qhB: Pack = Struct(">qhB").pack
 
 
 class AddPartitionsToTxnTopic(Message):
@@ -69,9 +69,9 @@ class AddPartitionsToTxnTopic(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AddPartitionsToTxnTransaction(Message):
@@ -102,12 +102,12 @@ class AddPartitionsToTxnTransaction(Message):
         topics: list[AddPartitionsToTxnTopic] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.verify_only = verify_only
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.transactional_id: str = transactional_id
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.verify_only: bool = verify_only
+        self.topics: list[AddPartitionsToTxnTopic] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AddPartitionsToTxnRequest(Message):
@@ -132,12 +132,16 @@ class AddPartitionsToTxnRequest(Message):
         transactions: list[AddPartitionsToTxnTransaction] = UNSET,  # v4-5
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.v3_and_below_transactional_id = v3_and_below_transactional_id
-        self.v3_and_below_producer_id = v3_and_below_producer_id
-        self.v3_and_below_producer_epoch = v3_and_below_producer_epoch
-        self.v3_and_below_topics = [] if v3_and_below_topics is UNSET else v3_and_below_topics
-        self.transactions = [] if transactions is UNSET else transactions
-        self.unknown_tags = unknown_tags
+        self.v3_and_below_transactional_id: str = v3_and_below_transactional_id
+        self.v3_and_below_producer_id: int = v3_and_below_producer_id
+        self.v3_and_below_producer_epoch: int = v3_and_below_producer_epoch
+        self.v3_and_below_topics: list[AddPartitionsToTxnTopic] = (
+            [] if v3_and_below_topics is UNSET else v3_and_below_topics
+        )
+        self.transactions: list[AddPartitionsToTxnTransaction] = (
+            [] if transactions is UNSET else transactions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AddPartitionsToTxnPartitionResult(Message):
@@ -152,9 +156,9 @@ class AddPartitionsToTxnPartitionResult(Message):
         partition_error_code: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.partition_error_code = partition_error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.partition_error_code: int = partition_error_code
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AddPartitionsToTxnTopicResult(Message):
@@ -169,9 +173,11 @@ class AddPartitionsToTxnTopicResult(Message):
         results_by_partition: list[AddPartitionsToTxnPartitionResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.results_by_partition = [] if results_by_partition is UNSET else results_by_partition
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.results_by_partition: list[AddPartitionsToTxnPartitionResult] = (
+            [] if results_by_partition is UNSET else results_by_partition
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AddPartitionsToTxnResult(Message):
@@ -186,9 +192,11 @@ class AddPartitionsToTxnResult(Message):
         topic_results: list[AddPartitionsToTxnTopicResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.transactional_id = transactional_id
-        self.topic_results = [] if topic_results is UNSET else topic_results
-        self.unknown_tags = unknown_tags
+        self.transactional_id: str = transactional_id
+        self.topic_results: list[AddPartitionsToTxnTopicResult] = (
+            [] if topic_results is UNSET else topic_results
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AddPartitionsToTxnResponse(Message):
@@ -216,15 +224,15 @@ class AddPartitionsToTxnResponse(Message):
         results_by_transaction: list[AddPartitionsToTxnResult] = UNSET,  # v4-5
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results_by_topic_v3_and_below = (
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results_by_topic_v3_and_below: list[AddPartitionsToTxnTopicResult] = (
             [] if results_by_topic_v3_and_below is UNSET else results_by_topic_v3_and_below
         )
-        self.error_code = error_code
-        self.results_by_transaction = (
+        self.error_code: int = error_code
+        self.results_by_transaction: list[AddPartitionsToTxnResult] = (
             [] if results_by_transaction is UNSET else results_by_transaction
         )
-        self.unknown_tags = unknown_tags
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_3(

@@ -44,13 +44,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_HB = Struct(">HB").unpack_from
-U_ii16sB = Struct(">ii16sB").unpack_from
-P_Hx = Struct(">Hx").pack
-P_ii16s = Struct(">ii16s").pack
-P_ii16sB = Struct(">ii16sB").pack
+U_HB: Unpack = Struct(">HB").unpack_from
+U_ii16sB: Unpack = Struct(">ii16sB").unpack_from
+P_Hx: Pack = Struct(">Hx").pack
+P_ii16s: Pack = Struct(">ii16s").pack
+P_ii16sB: Pack = Struct(">ii16sB").pack
 
 
 class Listener(Message):
@@ -66,10 +66,10 @@ class Listener(Message):
         port: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AddRaftVoterRequest(Message):
@@ -101,13 +101,13 @@ class AddRaftVoterRequest(Message):
         ack_when_committed: bool = True,  # v1
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.cluster_id = cluster_id
-        self.timeout_ms = timeout_ms
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
-        self.listeners = [] if listeners is UNSET else listeners
-        self.ack_when_committed = ack_when_committed
-        self.unknown_tags = unknown_tags
+        self.cluster_id: str | None = cluster_id
+        self.timeout_ms: int = timeout_ms
+        self.voter_id: int = voter_id
+        self.voter_directory_id: bytes = voter_directory_id
+        self.listeners: list[Listener] = [] if listeners is UNSET else listeners
+        self.ack_when_committed: bool = ack_when_committed
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AddRaftVoterResponse(Message):
@@ -128,10 +128,10 @@ class AddRaftVoterResponse(Message):
         error_message: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -44,10 +44,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_doB = Struct(">d?B").unpack_from
-P_dox = Struct(">d?x").pack
+U_doB: Unpack = Struct(">d?B").unpack_from
+P_dox: Pack = Struct(">d?x").pack
 
 
 class RequestEntityData(Message):
@@ -62,9 +62,9 @@ class RequestEntityData(Message):
         entity_name: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.entity_type = entity_type
-        self.entity_name = entity_name
-        self.unknown_tags = unknown_tags
+        self.entity_type: str = entity_type
+        self.entity_name: str | None = entity_name
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OpData(Message):
@@ -80,10 +80,10 @@ class OpData(Message):
         remove: bool = False,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.key = key
-        self.value = value
-        self.remove = remove
-        self.unknown_tags = unknown_tags
+        self.key: str = key
+        self.value: float = value
+        self.remove: bool = remove
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class RequestEntryData(Message):
@@ -98,9 +98,9 @@ class RequestEntryData(Message):
         ops: list[OpData] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.entity = [] if entity is UNSET else entity
-        self.ops = [] if ops is UNSET else ops
-        self.unknown_tags = unknown_tags
+        self.entity: list[RequestEntityData] = [] if entity is UNSET else entity
+        self.ops: list[OpData] = [] if ops is UNSET else ops
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterClientQuotasRequest(Message):
@@ -119,9 +119,9 @@ class AlterClientQuotasRequest(Message):
         validate_only: bool = False,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.entries = [] if entries is UNSET else entries
-        self.validate_only = validate_only
-        self.unknown_tags = unknown_tags
+        self.entries: list[RequestEntryData] = [] if entries is UNSET else entries
+        self.validate_only: bool = validate_only
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ResponseEntityData(Message):
@@ -136,9 +136,9 @@ class ResponseEntityData(Message):
         entity_name: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.entity_type = entity_type
-        self.entity_name = entity_name
-        self.unknown_tags = unknown_tags
+        self.entity_type: str = entity_type
+        self.entity_name: str | None = entity_name
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ResponseEntryData(Message):
@@ -154,10 +154,10 @@ class ResponseEntryData(Message):
         entity: list[ResponseEntityData] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.entity = [] if entity is UNSET else entity
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.entity: list[ResponseEntityData] = [] if entity is UNSET else entity
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterClientQuotasResponse(Message):
@@ -177,9 +177,9 @@ class AlterClientQuotasResponse(Message):
         entries: list[ResponseEntryData] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.entries = [] if entries is UNSET else entries
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.entries: list[ResponseEntryData] = [] if entries is UNSET else entries
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_1(

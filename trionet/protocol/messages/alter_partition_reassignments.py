@@ -46,15 +46,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_ioB = Struct(">i?B").unpack_from
-U_iohB = Struct(">i?hB").unpack_from
-P_io = Struct(">i?").pack
-P_ioB = Struct(">i?B").pack
-P_ioh = Struct(">i?h").pack
-P_iohB = Struct(">i?hB").pack
-PA_iBnix = ArrayWriters('iBnix', 1)
+U_ioB: Unpack = Struct(">i?B").unpack_from
+U_iohB: Unpack = Struct(">i?hB").unpack_from
+P_io: Pack = Struct(">i?").pack
+P_ioB: Pack = Struct(">i?B").pack
+P_ioh: Pack = Struct(">i?h").pack
+P_iohB: Pack = Struct(">i?hB").pack
+PA_iBnix: ArrayWriters = ArrayWriters('iBnix', 1)
 
 
 class ReassignablePartition(Message):
@@ -69,9 +69,9 @@ class ReassignablePartition(Message):
         replicas: list[int] | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.replicas = replicas
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.replicas: list[int] | None = replicas
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ReassignableTopic(Message):
@@ -86,9 +86,9 @@ class ReassignableTopic(Message):
         partitions: list[ReassignablePartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[ReassignablePartition] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterPartitionReassignmentsRequest(Message):
@@ -108,10 +108,10 @@ class AlterPartitionReassignmentsRequest(Message):
         topics: list[ReassignableTopic] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.timeout_ms = timeout_ms
-        self.allow_replication_factor_change = allow_replication_factor_change
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.timeout_ms: int = timeout_ms
+        self.allow_replication_factor_change: bool = allow_replication_factor_change
+        self.topics: list[ReassignableTopic] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ReassignablePartitionResponse(Message):
@@ -127,10 +127,10 @@ class ReassignablePartitionResponse(Message):
         error_message: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ReassignableTopicResponse(Message):
@@ -145,9 +145,11 @@ class ReassignableTopicResponse(Message):
         partitions: list[ReassignablePartitionResponse] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[ReassignablePartitionResponse] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterPartitionReassignmentsResponse(Message):
@@ -177,12 +179,12 @@ class AlterPartitionReassignmentsResponse(Message):
         responses: list[ReassignableTopicResponse] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.allow_replication_factor_change = allow_replication_factor_change
-        self.error_code = error_code
-        self.error_message = error_message
-        self.responses = [] if responses is UNSET else responses
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.allow_replication_factor_change: bool = allow_replication_factor_change
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.responses: list[ReassignableTopicResponse] = [] if responses is UNSET else responses
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

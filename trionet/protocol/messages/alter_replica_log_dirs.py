@@ -43,9 +43,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack
 
-P_ihx = Struct(">ihx").pack
+P_ihx: Pack = Struct(">ihx").pack
 
 
 class AlterReplicaLogDirTopic(Message):
@@ -60,9 +60,9 @@ class AlterReplicaLogDirTopic(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterReplicaLogDir(Message):
@@ -77,9 +77,9 @@ class AlterReplicaLogDir(Message):
         topics: list[AlterReplicaLogDirTopic] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.path = path
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.path: str = path
+        self.topics: list[AlterReplicaLogDirTopic] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterReplicaLogDirsRequest(Message):
@@ -93,8 +93,8 @@ class AlterReplicaLogDirsRequest(Message):
         dirs: list[AlterReplicaLogDir] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.dirs = [] if dirs is UNSET else dirs
-        self.unknown_tags = unknown_tags
+        self.dirs: list[AlterReplicaLogDir] = [] if dirs is UNSET else dirs
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterReplicaLogDirPartitionResult(Message):
@@ -109,9 +109,9 @@ class AlterReplicaLogDirPartitionResult(Message):
         error_code: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterReplicaLogDirTopicResult(Message):
@@ -126,9 +126,11 @@ class AlterReplicaLogDirTopicResult(Message):
         partitions: list[AlterReplicaLogDirPartitionResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partitions: list[AlterReplicaLogDirPartitionResult] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterReplicaLogDirsResponse(Message):
@@ -148,9 +150,9 @@ class AlterReplicaLogDirsResponse(Message):
         results: list[AlterReplicaLogDirTopicResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is UNSET else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[AlterReplicaLogDirTopicResult] = [] if results is UNSET else results
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_2(

@@ -44,10 +44,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_iqB = Struct(">iqB").unpack_from
-P_iqx = Struct(">iqx").pack
+U_iqB: Unpack = Struct(">iqB").unpack_from
+P_iqx: Pack = Struct(">iqx").pack
 
 
 class AlterShareGroupOffsetsRequestPartition(Message):
@@ -62,9 +62,9 @@ class AlterShareGroupOffsetsRequestPartition(Message):
         start_offset: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.start_offset = start_offset
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.start_offset: int = start_offset
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterShareGroupOffsetsRequestTopic(Message):
@@ -79,9 +79,11 @@ class AlterShareGroupOffsetsRequestTopic(Message):
         partitions: list[AlterShareGroupOffsetsRequestPartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partitions: list[AlterShareGroupOffsetsRequestPartition] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterShareGroupOffsetsRequest(Message):
@@ -96,9 +98,9 @@ class AlterShareGroupOffsetsRequest(Message):
         topics: list[AlterShareGroupOffsetsRequestTopic] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[AlterShareGroupOffsetsRequestTopic] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterShareGroupOffsetsResponsePartition(Message):
@@ -114,10 +116,10 @@ class AlterShareGroupOffsetsResponsePartition(Message):
         error_message: str | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterShareGroupOffsetsResponseTopic(Message):
@@ -138,10 +140,12 @@ class AlterShareGroupOffsetsResponseTopic(Message):
         partitions: list[AlterShareGroupOffsetsResponsePartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[AlterShareGroupOffsetsResponsePartition] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterShareGroupOffsetsResponse(Message):
@@ -163,11 +167,13 @@ class AlterShareGroupOffsetsResponse(Message):
         responses: list[AlterShareGroupOffsetsResponseTopic] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.responses = [] if responses is UNSET else responses
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.responses: list[AlterShareGroupOffsetsResponseTopic] = (
+            [] if responses is UNSET else responses
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

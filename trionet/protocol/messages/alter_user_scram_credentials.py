@@ -43,12 +43,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_biB = Struct(">biB").unpack_from
-P_bi = Struct(">bi").pack
-P_biB = Struct(">biB").pack
-P_bx = Struct(">bx").pack
+U_biB: Unpack = Struct(">biB").unpack_from
+P_bi: Pack = Struct(">bi").pack
+P_biB: Pack = Struct(">biB").pack
+P_bx: Pack = Struct(">bx").pack
 
 
 class ScramCredentialDeletion(Message):
@@ -63,9 +63,9 @@ class ScramCredentialDeletion(Message):
         mechanism: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.mechanism = mechanism
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.mechanism: int = mechanism
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ScramCredentialUpsertion(Message):
@@ -88,12 +88,12 @@ class ScramCredentialUpsertion(Message):
         salted_password: bytes = b"",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.mechanism = mechanism
-        self.iterations = iterations
-        self.salt = salt
-        self.salted_password = salted_password
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.mechanism: int = mechanism
+        self.iterations: int = iterations
+        self.salt: bytes = salt
+        self.salted_password: bytes = salted_password
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterUserScramCredentialsRequest(Message):
@@ -108,9 +108,9 @@ class AlterUserScramCredentialsRequest(Message):
         upsertions: list[ScramCredentialUpsertion] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.deletions = [] if deletions is UNSET else deletions
-        self.upsertions = [] if upsertions is UNSET else upsertions
-        self.unknown_tags = unknown_tags
+        self.deletions: list[ScramCredentialDeletion] = [] if deletions is UNSET else deletions
+        self.upsertions: list[ScramCredentialUpsertion] = [] if upsertions is UNSET else upsertions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterUserScramCredentialsResult(Message):
@@ -126,10 +126,10 @@ class AlterUserScramCredentialsResult(Message):
         error_message: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.user = user
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.user: str = user
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterUserScramCredentialsResponse(Message):
@@ -149,9 +149,9 @@ class AlterUserScramCredentialsResponse(Message):
         results: list[AlterUserScramCredentialsResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is UNSET else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[AlterUserScramCredentialsResult] = [] if results is UNSET else results
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

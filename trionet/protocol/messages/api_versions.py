@@ -45,16 +45,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_o = Struct(">?").unpack_from
-U_hhB = Struct(">hhB").unpack_from
-U_hhhB = Struct(">hhhB").unpack_from
-U_q = Struct(">q").unpack_from
-P_o = Struct(">?").pack
-P_hhhx = Struct(">hhhx").pack
-P_hhx = Struct(">hhx").pack
-P_q = Struct(">q").pack
+U_o: Unpack = Struct(">?").unpack_from
+U_hhB: Unpack = Struct(">hhB").unpack_from
+U_hhhB: Unpack = Struct(">hhhB").unpack_from
+U_q: Unpack = Struct(">q").unpack_from
+P_o: Pack = Struct(">?").pack
+P_hhhx: Pack = Struct(">hhhx").pack
+P_hhx: Pack = Struct(">hhx").pack
+P_q: Pack = Struct(">q").pack
 
 
 class ApiVersionsRequest(Message):
@@ -69,9 +69,9 @@ class ApiVersionsRequest(Message):
         client_software_version: str = "",  # v3-4
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.client_software_name = client_software_name
-        self.client_software_version = client_software_version
-        self.unknown_tags = unknown_tags
+        self.client_software_name: str = client_software_name
+        self.client_software_version: str = client_software_version
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ApiVersion(Message):
@@ -87,10 +87,10 @@ class ApiVersion(Message):
         max_version: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.api_key = api_key
-        self.min_version = min_version
-        self.max_version = max_version
-        self.unknown_tags = unknown_tags
+        self.api_key: int = api_key
+        self.min_version: int = min_version
+        self.max_version: int = max_version
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class SupportedFeatureKey(Message):
@@ -106,10 +106,10 @@ class SupportedFeatureKey(Message):
         max_version: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.min_version = min_version
-        self.max_version = max_version
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.min_version: int = min_version
+        self.max_version: int = max_version
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class FinalizedFeatureKey(Message):
@@ -125,10 +125,10 @@ class FinalizedFeatureKey(Message):
         min_version_level: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.max_version_level = max_version_level
-        self.min_version_level = min_version_level
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.max_version_level: int = max_version_level
+        self.min_version_level: int = min_version_level
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ApiVersionsResponse(Message):
@@ -162,14 +162,18 @@ class ApiVersionsResponse(Message):
         zk_migration_ready: bool = False,  # v3-4
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.api_keys = [] if api_keys is UNSET else api_keys
-        self.throttle_time_ms = throttle_time_ms
-        self.supported_features = [] if supported_features is UNSET else supported_features
-        self.finalized_features_epoch = finalized_features_epoch
-        self.finalized_features = [] if finalized_features is UNSET else finalized_features
-        self.zk_migration_ready = zk_migration_ready
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.api_keys: list[ApiVersion] = [] if api_keys is UNSET else api_keys
+        self.throttle_time_ms: int = throttle_time_ms
+        self.supported_features: list[SupportedFeatureKey] = (
+            [] if supported_features is UNSET else supported_features
+        )
+        self.finalized_features_epoch: int = finalized_features_epoch
+        self.finalized_features: list[FinalizedFeatureKey] = (
+            [] if finalized_features is UNSET else finalized_features
+        )
+        self.zk_migration_ready: bool = zk_migration_ready
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_3(

@@ -54,12 +54,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_iiB = Struct(">iiB").unpack_from
-P_bx = Struct(">bx").pack
-P_ii = Struct(">ii").pack
-P_iiB = Struct(">iiB").pack
+U_iiB: Unpack = Struct(">iiB").unpack_from
+P_bx: Pack = Struct(">bx").pack
+P_ii: Pack = Struct(">ii").pack
+P_iiB: Pack = Struct(">iiB").pack
 
 
 class ConsumerGroupDescribeRequest(Message):
@@ -79,9 +79,9 @@ class ConsumerGroupDescribeRequest(Message):
         include_authorized_operations: bool = False,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_ids = [] if group_ids is UNSET else group_ids
-        self.include_authorized_operations = include_authorized_operations
-        self.unknown_tags = unknown_tags
+        self.group_ids: list[str] = [] if group_ids is UNSET else group_ids
+        self.include_authorized_operations: bool = include_authorized_operations
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TopicPartitions(Message):
@@ -102,10 +102,10 @@ class TopicPartitions(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.topic_name: str = topic_name
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Assignment(Message):
@@ -119,8 +119,10 @@ class Assignment(Message):
         topic_partitions: list[TopicPartitions] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_partitions = [] if topic_partitions is UNSET else topic_partitions
-        self.unknown_tags = unknown_tags
+        self.topic_partitions: list[TopicPartitions] = (
+            [] if topic_partitions is UNSET else topic_partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Member(Message):
@@ -161,20 +163,22 @@ class Member(Message):
         member_type: int = -1,  # v1
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.member_id = member_id
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.member_epoch = member_epoch
-        self.client_id = client_id
-        self.client_host = client_host
-        self.subscribed_topic_names = (
+        self.member_id: str = member_id
+        self.instance_id: str | None = instance_id
+        self.rack_id: str | None = rack_id
+        self.member_epoch: int = member_epoch
+        self.client_id: str = client_id
+        self.client_host: str = client_host
+        self.subscribed_topic_names: list[str] = (
             [] if subscribed_topic_names is UNSET else subscribed_topic_names
         )
-        self.subscribed_topic_regex = subscribed_topic_regex
-        self.assignment = Assignment() if assignment is UNSET else assignment
-        self.target_assignment = Assignment() if target_assignment is UNSET else target_assignment
-        self.member_type = member_type
-        self.unknown_tags = unknown_tags
+        self.subscribed_topic_regex: str | None = subscribed_topic_regex
+        self.assignment: Assignment = Assignment() if assignment is UNSET else assignment
+        self.target_assignment: Assignment = (
+            Assignment() if target_assignment is UNSET else target_assignment
+        )
+        self.member_type: int = member_type
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribedGroup(Message):
@@ -211,16 +215,16 @@ class DescribedGroup(Message):
         authorized_operations: int = -2147483648,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.group_id = group_id
-        self.group_state = group_state
-        self.group_epoch = group_epoch
-        self.assignment_epoch = assignment_epoch
-        self.assignor_name = assignor_name
-        self.members = [] if members is UNSET else members
-        self.authorized_operations = authorized_operations
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.group_id: str = group_id
+        self.group_state: str = group_state
+        self.group_epoch: int = group_epoch
+        self.assignment_epoch: int = assignment_epoch
+        self.assignor_name: str = assignor_name
+        self.members: list[Member] = [] if members is UNSET else members
+        self.authorized_operations: int = authorized_operations
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ConsumerGroupDescribeResponse(Message):
@@ -240,9 +244,9 @@ class ConsumerGroupDescribeResponse(Message):
         groups: list[DescribedGroup] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is UNSET else groups
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.groups: list[DescribedGroup] = [] if groups is UNSET else groups
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -50,11 +50,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_iib = Struct(">iib").unpack_from
-P_iib = Struct(">iib").pack
-PA_16sBnix = ArrayWriters('16sBnix', 1)
+U_iib: Unpack = Struct(">iib").unpack_from
+P_iib: Pack = Struct(">iib").pack
+PA_16sBnix: ArrayWriters = ArrayWriters('16sBnix', 1)
 
 
 class RequestTopicPartitions(Message):
@@ -74,9 +74,9 @@ class RequestTopicPartitions(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ConsumerGroupHeartbeatRequest(Message):
@@ -118,17 +118,19 @@ class ConsumerGroupHeartbeatRequest(Message):
         topic_partitions: list[RequestTopicPartitions] | None = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.subscribed_topic_names = subscribed_topic_names
-        self.subscribed_topic_regex = subscribed_topic_regex
-        self.server_assignor = server_assignor
-        self.topic_partitions = [] if topic_partitions is UNSET else topic_partitions
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.member_id: str = member_id
+        self.member_epoch: int = member_epoch
+        self.instance_id: str | None = instance_id
+        self.rack_id: str | None = rack_id
+        self.rebalance_timeout_ms: int = rebalance_timeout_ms
+        self.subscribed_topic_names: list[str] | None = subscribed_topic_names
+        self.subscribed_topic_regex: str | None = subscribed_topic_regex
+        self.server_assignor: str | None = server_assignor
+        self.topic_partitions: list[RequestTopicPartitions] | None = (
+            [] if topic_partitions is UNSET else topic_partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ResponseTopicPartitions(Message):
@@ -148,9 +150,9 @@ class ResponseTopicPartitions(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Assignment(Message):
@@ -164,8 +166,10 @@ class Assignment(Message):
         topic_partitions: list[ResponseTopicPartitions] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_partitions = [] if topic_partitions is UNSET else topic_partitions
-        self.unknown_tags = unknown_tags
+        self.topic_partitions: list[ResponseTopicPartitions] = (
+            [] if topic_partitions is UNSET else topic_partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ConsumerGroupHeartbeatResponse(Message):
@@ -200,14 +204,14 @@ class ConsumerGroupHeartbeatResponse(Message):
         assignment: Assignment | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.heartbeat_interval_ms = heartbeat_interval_ms
-        self.assignment = assignment
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.member_id: str | None = member_id
+        self.member_epoch: int = member_epoch
+        self.heartbeat_interval_ms: int = heartbeat_interval_ms
+        self.assignment: Assignment | None = assignment
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -33,12 +33,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Unpack
 
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-UA_ini = ArrayReaders('i', 0)
-PA_ini = ArrayWriters('ini', 0)
+U_h: Unpack = Struct(">h").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+UA_ini: ArrayReaders = ArrayReaders('i', 0)
+PA_ini: ArrayWriters = ArrayWriters('ini', 0)
 
 
 class TopicPartition(Message):
@@ -53,9 +53,9 @@ class TopicPartition(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ConsumerProtocolAssignment(Message):
@@ -70,9 +70,11 @@ class ConsumerProtocolAssignment(Message):
         user_data: bytes | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.assigned_partitions = [] if assigned_partitions is UNSET else assigned_partitions
-        self.user_data = user_data
-        self.unknown_tags = unknown_tags
+        self.assigned_partitions: list[TopicPartition] = (
+            [] if assigned_partitions is UNSET else assigned_partitions
+        )
+        self.user_data: bytes | None = user_data
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_data_0(

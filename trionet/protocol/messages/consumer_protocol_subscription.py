@@ -34,13 +34,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Unpack
 
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_ih = Struct(">ih").unpack_from
-UA_ini = ArrayReaders('i', 0)
-PA_ini = ArrayWriters('ini', 0)
+U_h: Unpack = Struct(">h").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ih: Unpack = Struct(">ih").unpack_from
+UA_ini: ArrayReaders = ArrayReaders('i', 0)
+PA_ini: ArrayWriters = ArrayWriters('ini', 0)
 
 
 class TopicPartition(Message):
@@ -55,9 +55,9 @@ class TopicPartition(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ConsumerProtocolSubscription(Message):
@@ -86,12 +86,14 @@ class ConsumerProtocolSubscription(Message):
         rack_id: str | None = None,  # v3
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topics = [] if topics is UNSET else topics
-        self.user_data = user_data
-        self.owned_partitions = [] if owned_partitions is UNSET else owned_partitions
-        self.generation_id = generation_id
-        self.rack_id = rack_id
-        self.unknown_tags = unknown_tags
+        self.topics: list[str] = [] if topics is UNSET else topics
+        self.user_data: bytes | None = user_data
+        self.owned_partitions: list[TopicPartition] = (
+            [] if owned_partitions is UNSET else owned_partitions
+        )
+        self.generation_id: int = generation_id
+        self.rack_id: str | None = rack_id
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_data_0(

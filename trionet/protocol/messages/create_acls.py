@@ -45,10 +45,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_bbB = Struct(">bbB").unpack_from
-P_bbx = Struct(">bbx").pack
+U_bbB: Unpack = Struct(">bbB").unpack_from
+P_bbx: Pack = Struct(">bbx").pack
 
 
 class AclCreation(Message):
@@ -83,14 +83,14 @@ class AclCreation(Message):
         permission_type: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.resource_pattern_type = resource_pattern_type
-        self.principal = principal
-        self.host = host
-        self.operation = operation
-        self.permission_type = permission_type
-        self.unknown_tags = unknown_tags
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.resource_pattern_type: int = resource_pattern_type
+        self.principal: str = principal
+        self.host: str = host
+        self.operation: int = operation
+        self.permission_type: int = permission_type
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class CreateAclsRequest(Message):
@@ -104,8 +104,8 @@ class CreateAclsRequest(Message):
         creations: list[AclCreation] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.creations = [] if creations is UNSET else creations
-        self.unknown_tags = unknown_tags
+        self.creations: list[AclCreation] = [] if creations is UNSET else creations
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AclCreationResult(Message):
@@ -120,9 +120,9 @@ class AclCreationResult(Message):
         error_message: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class CreateAclsResponse(Message):
@@ -142,9 +142,9 @@ class CreateAclsResponse(Message):
         results: list[AclCreationResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is UNSET else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[AclCreationResult] = [] if results is UNSET else results
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_2(

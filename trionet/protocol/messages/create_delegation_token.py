@@ -42,13 +42,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_qB = Struct(">qB").unpack_from
-U_qqqB = Struct(">qqqB").unpack_from
-P_qqq = Struct(">qqq").pack
-P_qqqB = Struct(">qqqB").pack
-P_qx = Struct(">qx").pack
+U_qB: Unpack = Struct(">qB").unpack_from
+U_qqqB: Unpack = Struct(">qqqB").unpack_from
+P_qqq: Pack = Struct(">qqq").pack
+P_qqqB: Pack = Struct(">qqqB").pack
+P_qx: Pack = Struct(">qx").pack
 
 
 class CreatableRenewers(Message):
@@ -63,9 +63,9 @@ class CreatableRenewers(Message):
         principal_name: str = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.unknown_tags = unknown_tags
+        self.principal_type: str = principal_type
+        self.principal_name: str = principal_name
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class CreateDelegationTokenRequest(Message):
@@ -92,11 +92,11 @@ class CreateDelegationTokenRequest(Message):
         max_lifetime_ms: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.owner_principal_type = owner_principal_type
-        self.owner_principal_name = owner_principal_name
-        self.renewers = [] if renewers is UNSET else renewers
-        self.max_lifetime_ms = max_lifetime_ms
-        self.unknown_tags = unknown_tags
+        self.owner_principal_type: str | None = owner_principal_type
+        self.owner_principal_name: str | None = owner_principal_name
+        self.renewers: list[CreatableRenewers] = [] if renewers is UNSET else renewers
+        self.max_lifetime_ms: int = max_lifetime_ms
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class CreateDelegationTokenResponse(Message):
@@ -139,18 +139,18 @@ class CreateDelegationTokenResponse(Message):
         throttle_time_ms: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.token_requester_principal_type = token_requester_principal_type
-        self.token_requester_principal_name = token_requester_principal_name
-        self.issue_timestamp_ms = issue_timestamp_ms
-        self.expiry_timestamp_ms = expiry_timestamp_ms
-        self.max_timestamp_ms = max_timestamp_ms
-        self.token_id = token_id
-        self.hmac = hmac
-        self.throttle_time_ms = throttle_time_ms
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.principal_type: str = principal_type
+        self.principal_name: str = principal_name
+        self.token_requester_principal_type: str = token_requester_principal_type
+        self.token_requester_principal_name: str = token_requester_principal_name
+        self.issue_timestamp_ms: int = issue_timestamp_ms
+        self.expiry_timestamp_ms: int = expiry_timestamp_ms
+        self.max_timestamp_ms: int = max_timestamp_ms
+        self.token_id: str = token_id
+        self.hmac: bytes = hmac
+        self.throttle_time_ms: int = throttle_time_ms
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_2(

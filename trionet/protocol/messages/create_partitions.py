@@ -45,10 +45,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_ioB = Struct(">i?B").unpack_from
-P_iox = Struct(">i?x").pack
+U_ioB: Unpack = Struct(">i?B").unpack_from
+P_iox: Pack = Struct(">i?x").pack
 
 
 class CreatePartitionsAssignment(Message):
@@ -62,8 +62,8 @@ class CreatePartitionsAssignment(Message):
         broker_ids: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.broker_ids = [] if broker_ids is UNSET else broker_ids
-        self.unknown_tags = unknown_tags
+        self.broker_ids: list[int] = [] if broker_ids is UNSET else broker_ids
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class CreatePartitionsTopic(Message):
@@ -83,10 +83,12 @@ class CreatePartitionsTopic(Message):
         assignments: list[CreatePartitionsAssignment] | None = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.count = count
-        self.assignments = [] if assignments is UNSET else assignments
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.count: int = count
+        self.assignments: list[CreatePartitionsAssignment] | None = (
+            [] if assignments is UNSET else assignments
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class CreatePartitionsRequest(Message):
@@ -107,10 +109,10 @@ class CreatePartitionsRequest(Message):
         validate_only: bool = False,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topics = [] if topics is UNSET else topics
-        self.timeout_ms = timeout_ms
-        self.validate_only = validate_only
-        self.unknown_tags = unknown_tags
+        self.topics: list[CreatePartitionsTopic] = [] if topics is UNSET else topics
+        self.timeout_ms: int = timeout_ms
+        self.validate_only: bool = validate_only
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class CreatePartitionsTopicResult(Message):
@@ -126,10 +128,10 @@ class CreatePartitionsTopicResult(Message):
         error_message: str | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class CreatePartitionsResponse(Message):
@@ -149,9 +151,9 @@ class CreatePartitionsResponse(Message):
         results: list[CreatePartitionsTopicResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is UNSET else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[CreatePartitionsTopicResult] = [] if results is UNSET else results
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_2(

@@ -54,17 +54,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_16shB = Struct(">16shB").unpack_from
-U_oboB = Struct(">?b?B").unpack_from
-U_h = Struct(">h").unpack_from
-U_ioB = Struct(">i?B").unpack_from
-P_16sh = Struct(">16sh").pack
-P_16shB = Struct(">16shB").pack
-P_obox = Struct(">?b?x").pack
-P_iox = Struct(">i?x").pack
-PA_iBnix = ArrayWriters('iBnix', 1)
+U_16shB: Unpack = Struct(">16shB").unpack_from
+U_oboB: Unpack = Struct(">?b?B").unpack_from
+U_h: Unpack = Struct(">h").unpack_from
+U_ioB: Unpack = Struct(">i?B").unpack_from
+P_16sh: Pack = Struct(">16sh").pack
+P_16shB: Pack = Struct(">16shB").pack
+P_obox: Pack = Struct(">?b?x").pack
+P_iox: Pack = Struct(">i?x").pack
+PA_iBnix: ArrayWriters = ArrayWriters('iBnix', 1)
 
 
 class CreatableReplicaAssignment(Message):
@@ -79,9 +79,9 @@ class CreatableReplicaAssignment(Message):
         broker_ids: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.broker_ids = [] if broker_ids is UNSET else broker_ids
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.broker_ids: list[int] = [] if broker_ids is UNSET else broker_ids
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class CreatableTopicConfig(Message):
@@ -96,9 +96,9 @@ class CreatableTopicConfig(Message):
         value: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.value = value
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.value: str | None = value
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class CreatableTopic(Message):
@@ -128,12 +128,14 @@ class CreatableTopic(Message):
         configs: list[CreatableTopicConfig] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.num_partitions = num_partitions
-        self.replication_factor = replication_factor
-        self.assignments = [] if assignments is UNSET else assignments
-        self.configs = [] if configs is UNSET else configs
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.num_partitions: int = num_partitions
+        self.replication_factor: int = replication_factor
+        self.assignments: list[CreatableReplicaAssignment] = (
+            [] if assignments is UNSET else assignments
+        )
+        self.configs: list[CreatableTopicConfig] = [] if configs is UNSET else configs
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class CreateTopicsRequest(Message):
@@ -154,10 +156,10 @@ class CreateTopicsRequest(Message):
         validate_only: bool = False,  # v1-7
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topics = [] if topics is UNSET else topics
-        self.timeout_ms = timeout_ms
-        self.validate_only = validate_only
-        self.unknown_tags = unknown_tags
+        self.topics: list[CreatableTopic] = [] if topics is UNSET else topics
+        self.timeout_ms: int = timeout_ms
+        self.validate_only: bool = validate_only
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class CreatableTopicConfigs(Message):
@@ -180,12 +182,12 @@ class CreatableTopicConfigs(Message):
         is_sensitive: bool = False,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.value = value
-        self.read_only = read_only
-        self.config_source = config_source
-        self.is_sensitive = is_sensitive
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.value: str | None = value
+        self.read_only: bool = read_only
+        self.config_source: int = config_source
+        self.is_sensitive: bool = is_sensitive
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class CreatableTopicResult(Message):
@@ -221,15 +223,15 @@ class CreatableTopicResult(Message):
         configs: list[CreatableTopicConfigs] | None = UNSET,  # v5-7
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.error_code = error_code
-        self.error_message = error_message
-        self.topic_config_error_code = topic_config_error_code
-        self.num_partitions = num_partitions
-        self.replication_factor = replication_factor
-        self.configs = [] if configs is UNSET else configs
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.topic_config_error_code: int = topic_config_error_code
+        self.num_partitions: int = num_partitions
+        self.replication_factor: int = replication_factor
+        self.configs: list[CreatableTopicConfigs] | None = [] if configs is UNSET else configs
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class CreateTopicsResponse(Message):
@@ -249,9 +251,9 @@ class CreateTopicsResponse(Message):
         topics: list[CreatableTopicResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[CreatableTopicResult] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_5(

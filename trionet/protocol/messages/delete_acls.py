@@ -45,10 +45,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_bbB = Struct(">bbB").unpack_from
-P_bbx = Struct(">bbx").pack
+U_bbB: Unpack = Struct(">bbB").unpack_from
+P_bbx: Pack = Struct(">bbx").pack
 
 
 class DeleteAclsFilter(Message):
@@ -83,14 +83,14 @@ class DeleteAclsFilter(Message):
         permission_type: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.resource_type_filter = resource_type_filter
-        self.resource_name_filter = resource_name_filter
-        self.pattern_type_filter = pattern_type_filter
-        self.principal_filter = principal_filter
-        self.host_filter = host_filter
-        self.operation = operation
-        self.permission_type = permission_type
-        self.unknown_tags = unknown_tags
+        self.resource_type_filter: int = resource_type_filter
+        self.resource_name_filter: str | None = resource_name_filter
+        self.pattern_type_filter: int = pattern_type_filter
+        self.principal_filter: str | None = principal_filter
+        self.host_filter: str | None = host_filter
+        self.operation: int = operation
+        self.permission_type: int = permission_type
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeleteAclsRequest(Message):
@@ -104,8 +104,8 @@ class DeleteAclsRequest(Message):
         filters: list[DeleteAclsFilter] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.filters = [] if filters is UNSET else filters
-        self.unknown_tags = unknown_tags
+        self.filters: list[DeleteAclsFilter] = [] if filters is UNSET else filters
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeleteAclsMatchingAcl(Message):
@@ -144,16 +144,16 @@ class DeleteAclsMatchingAcl(Message):
         permission_type: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.pattern_type = pattern_type
-        self.principal = principal
-        self.host = host
-        self.operation = operation
-        self.permission_type = permission_type
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.pattern_type: int = pattern_type
+        self.principal: str = principal
+        self.host: str = host
+        self.operation: int = operation
+        self.permission_type: int = permission_type
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeleteAclsFilterResult(Message):
@@ -169,10 +169,12 @@ class DeleteAclsFilterResult(Message):
         matching_acls: list[DeleteAclsMatchingAcl] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.matching_acls = [] if matching_acls is UNSET else matching_acls
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.matching_acls: list[DeleteAclsMatchingAcl] = (
+            [] if matching_acls is UNSET else matching_acls
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeleteAclsResponse(Message):
@@ -192,9 +194,11 @@ class DeleteAclsResponse(Message):
         filter_results: list[DeleteAclsFilterResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.filter_results = [] if filter_results is UNSET else filter_results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.filter_results: list[DeleteAclsFilterResult] = (
+            [] if filter_results is UNSET else filter_results
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_2(

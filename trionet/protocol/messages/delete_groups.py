@@ -40,9 +40,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack
 
-P_hx = Struct(">hx").pack
+P_hx: Pack = Struct(">hx").pack
 
 
 class DeleteGroupsRequest(Message):
@@ -56,8 +56,8 @@ class DeleteGroupsRequest(Message):
         groups_names: list[str] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.groups_names = [] if groups_names is UNSET else groups_names
-        self.unknown_tags = unknown_tags
+        self.groups_names: list[str] = [] if groups_names is UNSET else groups_names
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeletableGroupResult(Message):
@@ -72,9 +72,9 @@ class DeletableGroupResult(Message):
         error_code: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.error_code: int = error_code
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeleteGroupsResponse(Message):
@@ -94,9 +94,9 @@ class DeleteGroupsResponse(Message):
         results: list[DeletableGroupResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is UNSET else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[DeletableGroupResult] = [] if results is UNSET else results
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_2(

@@ -40,12 +40,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_iqB = Struct(">iqB").unpack_from
-U_iqhB = Struct(">iqhB").unpack_from
-P_iqhx = Struct(">iqhx").pack
-P_iqx = Struct(">iqx").pack
+U_iqB: Unpack = Struct(">iqB").unpack_from
+U_iqhB: Unpack = Struct(">iqhB").unpack_from
+P_iqhx: Pack = Struct(">iqhx").pack
+P_iqx: Pack = Struct(">iqx").pack
 
 
 class DeleteRecordsPartition(Message):
@@ -64,9 +64,9 @@ class DeleteRecordsPartition(Message):
         offset: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.offset = offset
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.offset: int = offset
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeleteRecordsTopic(Message):
@@ -81,9 +81,9 @@ class DeleteRecordsTopic(Message):
         partitions: list[DeleteRecordsPartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[DeleteRecordsPartition] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeleteRecordsRequest(Message):
@@ -102,9 +102,9 @@ class DeleteRecordsRequest(Message):
         timeout_ms: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topics = [] if topics is UNSET else topics
-        self.timeout_ms = timeout_ms
-        self.unknown_tags = unknown_tags
+        self.topics: list[DeleteRecordsTopic] = [] if topics is UNSET else topics
+        self.timeout_ms: int = timeout_ms
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeleteRecordsPartitionResult(Message):
@@ -124,10 +124,10 @@ class DeleteRecordsPartitionResult(Message):
         error_code: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.low_watermark = low_watermark
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.low_watermark: int = low_watermark
+        self.error_code: int = error_code
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeleteRecordsTopicResult(Message):
@@ -142,9 +142,11 @@ class DeleteRecordsTopicResult(Message):
         partitions: list[DeleteRecordsPartitionResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[DeleteRecordsPartitionResult] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeleteRecordsResponse(Message):
@@ -164,9 +166,9 @@ class DeleteRecordsResponse(Message):
         topics: list[DeleteRecordsTopicResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[DeleteRecordsTopicResult] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_2(

@@ -41,11 +41,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_16shB = Struct(">16shB").unpack_from
-P_16sh = Struct(">16sh").pack
-P_16shB = Struct(">16shB").pack
+U_16shB: Unpack = Struct(">16shB").unpack_from
+P_16sh: Pack = Struct(">16sh").pack
+P_16shB: Pack = Struct(">16shB").pack
 
 
 class DeleteShareGroupOffsetsRequestTopic(Message):
@@ -59,8 +59,8 @@ class DeleteShareGroupOffsetsRequestTopic(Message):
         topic_name: str = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeleteShareGroupOffsetsRequest(Message):
@@ -75,9 +75,9 @@ class DeleteShareGroupOffsetsRequest(Message):
         topics: list[DeleteShareGroupOffsetsRequestTopic] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[DeleteShareGroupOffsetsRequestTopic] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeleteShareGroupOffsetsResponseTopic(Message):
@@ -99,11 +99,11 @@ class DeleteShareGroupOffsetsResponseTopic(Message):
         error_message: str | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.topic_id = topic_id
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.topic_id: bytes = topic_id
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeleteShareGroupOffsetsResponse(Message):
@@ -125,11 +125,13 @@ class DeleteShareGroupOffsetsResponse(Message):
         responses: list[DeleteShareGroupOffsetsResponseTopic] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.responses = [] if responses is UNSET else responses
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.responses: list[DeleteShareGroupOffsetsResponseTopic] = (
+            [] if responses is UNSET else responses
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

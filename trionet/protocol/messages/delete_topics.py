@@ -48,13 +48,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_16shB = Struct(">16shB").unpack_from
-P_16sh = Struct(">16sh").pack
-P_16shB = Struct(">16shB").pack
-P_16sx = Struct(">16sx").pack
-P_hx = Struct(">hx").pack
+U_16shB: Unpack = Struct(">16shB").unpack_from
+P_16sh: Pack = Struct(">16sh").pack
+P_16shB: Pack = Struct(">16shB").pack
+P_16sx: Pack = Struct(">16sx").pack
+P_hx: Pack = Struct(">hx").pack
 
 
 class DeleteTopicState(Message):
@@ -74,9 +74,9 @@ class DeleteTopicState(Message):
         topic_id: bytes = NO_UUID,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.unknown_tags = unknown_tags
+        self.name: str | None = name
+        self.topic_id: bytes = topic_id
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeleteTopicsRequest(Message):
@@ -96,10 +96,10 @@ class DeleteTopicsRequest(Message):
         timeout_ms: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_names = [] if topic_names is UNSET else topic_names
-        self.topics = [] if topics is UNSET else topics
-        self.timeout_ms = timeout_ms
-        self.unknown_tags = unknown_tags
+        self.topic_names: list[str] = [] if topic_names is UNSET else topic_names
+        self.topics: list[DeleteTopicState] = [] if topics is UNSET else topics
+        self.timeout_ms: int = timeout_ms
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeletableTopicResult(Message):
@@ -121,11 +121,11 @@ class DeletableTopicResult(Message):
         error_message: str | None = None,  # v5-6
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.name: str | None = name
+        self.topic_id: bytes = topic_id
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DeleteTopicsResponse(Message):
@@ -145,9 +145,9 @@ class DeleteTopicsResponse(Message):
         responses: list[DeletableTopicResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.responses = [] if responses is UNSET else responses
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.responses: list[DeletableTopicResult] = [] if responses is UNSET else responses
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_4(

@@ -42,10 +42,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_bbB = Struct(">bbB").unpack_from
-P_bbx = Struct(">bbx").pack
+U_bbB: Unpack = Struct(">bbB").unpack_from
+P_bbx: Pack = Struct(">bbx").pack
 
 
 class DescribeAclsRequest(Message):
@@ -80,14 +80,14 @@ class DescribeAclsRequest(Message):
         permission_type: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.resource_type_filter = resource_type_filter
-        self.resource_name_filter = resource_name_filter
-        self.pattern_type_filter = pattern_type_filter
-        self.principal_filter = principal_filter
-        self.host_filter = host_filter
-        self.operation = operation
-        self.permission_type = permission_type
-        self.unknown_tags = unknown_tags
+        self.resource_type_filter: int = resource_type_filter
+        self.resource_name_filter: str | None = resource_name_filter
+        self.pattern_type_filter: int = pattern_type_filter
+        self.principal_filter: str | None = principal_filter
+        self.host_filter: str | None = host_filter
+        self.operation: int = operation
+        self.permission_type: int = permission_type
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AclDescription(Message):
@@ -109,11 +109,11 @@ class AclDescription(Message):
         permission_type: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.principal = principal
-        self.host = host
-        self.operation = operation
-        self.permission_type = permission_type
-        self.unknown_tags = unknown_tags
+        self.principal: str = principal
+        self.host: str = host
+        self.operation: int = operation
+        self.permission_type: int = permission_type
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeAclsResource(Message):
@@ -134,11 +134,11 @@ class DescribeAclsResource(Message):
         acls: list[AclDescription] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.pattern_type = pattern_type
-        self.acls = [] if acls is UNSET else acls
-        self.unknown_tags = unknown_tags
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.pattern_type: int = pattern_type
+        self.acls: list[AclDescription] = [] if acls is UNSET else acls
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeAclsResponse(Message):
@@ -160,11 +160,11 @@ class DescribeAclsResponse(Message):
         resources: list[DescribeAclsResource] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resources = [] if resources is UNSET else resources
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.resources: list[DescribeAclsResource] = [] if resources is UNSET else resources
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_2(

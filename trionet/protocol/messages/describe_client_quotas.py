@@ -44,10 +44,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_dB = Struct(">dB").unpack_from
-P_dx = Struct(">dx").pack
+U_dB: Unpack = Struct(">dB").unpack_from
+P_dx: Pack = Struct(">dx").pack
 
 
 class ComponentData(Message):
@@ -63,10 +63,10 @@ class ComponentData(Message):
         match: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.entity_type = entity_type
-        self.match_type = match_type
-        self.match = match
-        self.unknown_tags = unknown_tags
+        self.entity_type: str = entity_type
+        self.match_type: int = match_type
+        self.match: str | None = match
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeClientQuotasRequest(Message):
@@ -81,9 +81,9 @@ class DescribeClientQuotasRequest(Message):
         strict: bool = False,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.components = [] if components is UNSET else components
-        self.strict = strict
-        self.unknown_tags = unknown_tags
+        self.components: list[ComponentData] = [] if components is UNSET else components
+        self.strict: bool = strict
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class EntityData(Message):
@@ -98,9 +98,9 @@ class EntityData(Message):
         entity_name: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.entity_type = entity_type
-        self.entity_name = entity_name
-        self.unknown_tags = unknown_tags
+        self.entity_type: str = entity_type
+        self.entity_name: str | None = entity_name
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ValueData(Message):
@@ -115,9 +115,9 @@ class ValueData(Message):
         value: float = 0.0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.key = key
-        self.value = value
-        self.unknown_tags = unknown_tags
+        self.key: str = key
+        self.value: float = value
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class EntryData(Message):
@@ -132,9 +132,9 @@ class EntryData(Message):
         values: list[ValueData] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.entity = [] if entity is UNSET else entity
-        self.values = [] if values is UNSET else values
-        self.unknown_tags = unknown_tags
+        self.entity: list[EntityData] = [] if entity is UNSET else entity
+        self.values: list[ValueData] = [] if values is UNSET else values
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeClientQuotasResponse(Message):
@@ -156,11 +156,11 @@ class DescribeClientQuotasResponse(Message):
         entries: list[EntryData] | None = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.entries = [] if entries is UNSET else entries
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.entries: list[EntryData] | None = [] if entries is UNSET else entries
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_1(

@@ -49,12 +49,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_oboB = Struct(">?b?B").unpack_from
-U_obB = Struct(">?bB").unpack_from
-P_obox = Struct(">?b?x").pack
-P_obx = Struct(">?bx").pack
+U_oboB: Unpack = Struct(">?b?B").unpack_from
+U_obB: Unpack = Struct(">?bB").unpack_from
+P_obox: Pack = Struct(">?b?x").pack
+P_obx: Pack = Struct(">?bx").pack
 
 
 class DescribeClusterRequest(Message):
@@ -75,10 +75,10 @@ class DescribeClusterRequest(Message):
         include_fenced_brokers: bool = False,  # v2
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.include_cluster_authorized_operations = include_cluster_authorized_operations
-        self.endpoint_type = endpoint_type
-        self.include_fenced_brokers = include_fenced_brokers
-        self.unknown_tags = unknown_tags
+        self.include_cluster_authorized_operations: bool = include_cluster_authorized_operations
+        self.endpoint_type: int = endpoint_type
+        self.include_fenced_brokers: bool = include_fenced_brokers
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeClusterBroker(Message):
@@ -100,12 +100,12 @@ class DescribeClusterBroker(Message):
         is_fenced: bool = False,  # v2
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.broker_id = broker_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.is_fenced = is_fenced
-        self.unknown_tags = unknown_tags
+        self.broker_id: int = broker_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+        self.is_fenced: bool = is_fenced
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeClusterResponse(Message):
@@ -141,15 +141,15 @@ class DescribeClusterResponse(Message):
         cluster_authorized_operations: int = -2147483648,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.endpoint_type = endpoint_type
-        self.cluster_id = cluster_id
-        self.controller_id = controller_id
-        self.brokers = [] if brokers is UNSET else brokers
-        self.cluster_authorized_operations = cluster_authorized_operations
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.endpoint_type: int = endpoint_type
+        self.cluster_id: str = cluster_id
+        self.controller_id: int = controller_id
+        self.brokers: list[DescribeClusterBroker] = [] if brokers is UNSET else brokers
+        self.cluster_authorized_operations: int = cluster_authorized_operations
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -45,14 +45,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_ooB = Struct(">??B").unpack_from
-U_oboB = Struct(">?b?B").unpack_from
-P_oox = Struct(">??x").pack
-P_obo = Struct(">?b?").pack
-P_oboB = Struct(">?b?B").pack
-P_bx = Struct(">bx").pack
+U_ooB: Unpack = Struct(">??B").unpack_from
+U_oboB: Unpack = Struct(">?b?B").unpack_from
+P_oox: Pack = Struct(">??x").pack
+P_obo: Pack = Struct(">?b?").pack
+P_oboB: Pack = Struct(">?b?B").pack
+P_bx: Pack = Struct(">bx").pack
 
 
 class DescribeConfigsResource(Message):
@@ -72,10 +72,12 @@ class DescribeConfigsResource(Message):
         configuration_keys: list[str] | None = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.configuration_keys = [] if configuration_keys is UNSET else configuration_keys
-        self.unknown_tags = unknown_tags
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.configuration_keys: list[str] | None = (
+            [] if configuration_keys is UNSET else configuration_keys
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeConfigsRequest(Message):
@@ -91,10 +93,10 @@ class DescribeConfigsRequest(Message):
         include_documentation: bool = False,  # v3-4
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.resources = [] if resources is UNSET else resources
-        self.include_synonyms = include_synonyms
-        self.include_documentation = include_documentation
-        self.unknown_tags = unknown_tags
+        self.resources: list[DescribeConfigsResource] = [] if resources is UNSET else resources
+        self.include_synonyms: bool = include_synonyms
+        self.include_documentation: bool = include_documentation
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeConfigsSynonym(Message):
@@ -110,10 +112,10 @@ class DescribeConfigsSynonym(Message):
         source: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.value = value
-        self.source = source
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.value: str | None = value
+        self.source: int = source
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeConfigsResourceResult(Message):
@@ -154,16 +156,16 @@ class DescribeConfigsResourceResult(Message):
         documentation: str | None = "",  # v3-4
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.value = value
-        self.read_only = read_only
-        self.is_default = is_default
-        self.config_source = config_source
-        self.is_sensitive = is_sensitive
-        self.synonyms = [] if synonyms is UNSET else synonyms
-        self.config_type = config_type
-        self.documentation = documentation
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.value: str | None = value
+        self.read_only: bool = read_only
+        self.is_default: bool = is_default
+        self.config_source: int = config_source
+        self.is_sensitive: bool = is_sensitive
+        self.synonyms: list[DescribeConfigsSynonym] = [] if synonyms is UNSET else synonyms
+        self.config_type: int = config_type
+        self.documentation: str | None = documentation
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeConfigsResult(Message):
@@ -188,12 +190,12 @@ class DescribeConfigsResult(Message):
         configs: list[DescribeConfigsResourceResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.configs = [] if configs is UNSET else configs
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.configs: list[DescribeConfigsResourceResult] = [] if configs is UNSET else configs
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeConfigsResponse(Message):
@@ -213,9 +215,9 @@ class DescribeConfigsResponse(Message):
         results: list[DescribeConfigsResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.results = [] if results is UNSET else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.results: list[DescribeConfigsResult] = [] if results is UNSET else results
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_4(

@@ -41,11 +41,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_qqqB = Struct(">qqqB").unpack_from
-P_qqq = Struct(">qqq").pack
-P_qqqB = Struct(">qqqB").pack
+U_qqqB: Unpack = Struct(">qqqB").unpack_from
+P_qqq: Pack = Struct(">qqq").pack
+P_qqqB: Pack = Struct(">qqqB").pack
 
 
 class DescribeDelegationTokenOwner(Message):
@@ -60,9 +60,9 @@ class DescribeDelegationTokenOwner(Message):
         principal_name: str = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.unknown_tags = unknown_tags
+        self.principal_type: str = principal_type
+        self.principal_name: str = principal_name
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeDelegationTokenRequest(Message):
@@ -76,8 +76,8 @@ class DescribeDelegationTokenRequest(Message):
         owners: list[DescribeDelegationTokenOwner] | None = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.owners = [] if owners is UNSET else owners
-        self.unknown_tags = unknown_tags
+        self.owners: list[DescribeDelegationTokenOwner] | None = [] if owners is UNSET else owners
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribedDelegationTokenRenewer(Message):
@@ -92,9 +92,9 @@ class DescribedDelegationTokenRenewer(Message):
         principal_name: str = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.unknown_tags = unknown_tags
+        self.principal_type: str = principal_type
+        self.principal_name: str = principal_name
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribedDelegationToken(Message):
@@ -133,17 +133,17 @@ class DescribedDelegationToken(Message):
         renewers: list[DescribedDelegationTokenRenewer] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.principal_type = principal_type
-        self.principal_name = principal_name
-        self.token_requester_principal_type = token_requester_principal_type
-        self.token_requester_principal_name = token_requester_principal_name
-        self.issue_timestamp = issue_timestamp
-        self.expiry_timestamp = expiry_timestamp
-        self.max_timestamp = max_timestamp
-        self.token_id = token_id
-        self.hmac = hmac
-        self.renewers = [] if renewers is UNSET else renewers
-        self.unknown_tags = unknown_tags
+        self.principal_type: str = principal_type
+        self.principal_name: str = principal_name
+        self.token_requester_principal_type: str = token_requester_principal_type
+        self.token_requester_principal_name: str = token_requester_principal_name
+        self.issue_timestamp: int = issue_timestamp
+        self.expiry_timestamp: int = expiry_timestamp
+        self.max_timestamp: int = max_timestamp
+        self.token_id: str = token_id
+        self.hmac: bytes = hmac
+        self.renewers: list[DescribedDelegationTokenRenewer] = [] if renewers is UNSET else renewers
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeDelegationTokenResponse(Message):
@@ -164,10 +164,10 @@ class DescribeDelegationTokenResponse(Message):
         throttle_time_ms: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.tokens = [] if tokens is UNSET else tokens
-        self.throttle_time_ms = throttle_time_ms
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.tokens: list[DescribedDelegationToken] = [] if tokens is UNSET else tokens
+        self.throttle_time_ms: int = throttle_time_ms
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_2(

@@ -66,9 +66,9 @@ class DescribeGroupsRequest(Message):
         include_authorized_operations: bool = False,  # v3-6
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.groups = [] if groups is UNSET else groups
-        self.include_authorized_operations = include_authorized_operations
-        self.unknown_tags = unknown_tags
+        self.groups: list[str] = [] if groups is UNSET else groups
+        self.include_authorized_operations: bool = include_authorized_operations
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribedGroupMember(Message):
@@ -99,13 +99,13 @@ class DescribedGroupMember(Message):
         member_assignment: bytes = b"",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.member_metadata = member_metadata
-        self.member_assignment = member_assignment
-        self.unknown_tags = unknown_tags
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.client_id: str = client_id
+        self.client_host: str = client_host
+        self.member_metadata: bytes = member_metadata
+        self.member_assignment: bytes = member_assignment
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribedGroup(Message):
@@ -140,15 +140,15 @@ class DescribedGroup(Message):
         authorized_operations: int = -2147483648,  # v3-6
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.group_id = group_id
-        self.group_state = group_state
-        self.protocol_type = protocol_type
-        self.protocol_data = protocol_data
-        self.members = [] if members is UNSET else members
-        self.authorized_operations = authorized_operations
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.group_id: str = group_id
+        self.group_state: str = group_state
+        self.protocol_type: str = protocol_type
+        self.protocol_data: str = protocol_data
+        self.members: list[DescribedGroupMember] = [] if members is UNSET else members
+        self.authorized_operations: int = authorized_operations
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeGroupsResponse(Message):
@@ -168,9 +168,9 @@ class DescribeGroupsResponse(Message):
         groups: list[DescribedGroup] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is UNSET else groups
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.groups: list[DescribedGroup] = [] if groups is UNSET else groups
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_5(

@@ -48,14 +48,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_iqqoB = Struct(">iqq?B").unpack_from
-U_qqoB = Struct(">qq?B").unpack_from
-U_qqB = Struct(">qqB").unpack_from
-P_iqqox = Struct(">iqq?x").pack
-P_qqox = Struct(">qq?x").pack
-P_qqx = Struct(">qqx").pack
+U_iqqoB: Unpack = Struct(">iqq?B").unpack_from
+U_qqoB: Unpack = Struct(">qq?B").unpack_from
+U_qqB: Unpack = Struct(">qqB").unpack_from
+P_iqqox: Pack = Struct(">iqq?x").pack
+P_qqox: Pack = Struct(">qq?x").pack
+P_qqx: Pack = Struct(">qqx").pack
 
 
 class DescribableLogDirTopic(Message):
@@ -70,9 +70,9 @@ class DescribableLogDirTopic(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeLogDirsRequest(Message):
@@ -86,8 +86,8 @@ class DescribeLogDirsRequest(Message):
         topics: list[DescribableLogDirTopic] | None = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.topics: list[DescribableLogDirTopic] | None = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeLogDirsPartition(Message):
@@ -109,11 +109,11 @@ class DescribeLogDirsPartition(Message):
         is_future_key: bool = False,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.partition_size = partition_size
-        self.offset_lag = offset_lag
-        self.is_future_key = is_future_key
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.partition_size: int = partition_size
+        self.offset_lag: int = offset_lag
+        self.is_future_key: bool = is_future_key
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeLogDirsTopic(Message):
@@ -128,9 +128,9 @@ class DescribeLogDirsTopic(Message):
         partitions: list[DescribeLogDirsPartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[DescribeLogDirsPartition] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeLogDirsResult(Message):
@@ -162,13 +162,13 @@ class DescribeLogDirsResult(Message):
         is_cordoned: bool = False,  # v5
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.log_dir = log_dir
-        self.topics = [] if topics is UNSET else topics
-        self.total_bytes = total_bytes
-        self.usable_bytes = usable_bytes
-        self.is_cordoned = is_cordoned
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.log_dir: str = log_dir
+        self.topics: list[DescribeLogDirsTopic] = [] if topics is UNSET else topics
+        self.total_bytes: int = total_bytes
+        self.usable_bytes: int = usable_bytes
+        self.is_cordoned: bool = is_cordoned
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeLogDirsResponse(Message):
@@ -189,10 +189,10 @@ class DescribeLogDirsResponse(Message):
         results: list[DescribeLogDirsResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.results = [] if results is UNSET else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.results: list[DescribeLogDirsResult] = [] if results is UNSET else results
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_2(

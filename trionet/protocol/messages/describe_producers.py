@@ -45,10 +45,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_qiiqiqB = Struct(">qiiqiqB").unpack_from
-P_qiiqiqx = Struct(">qiiqiqx").pack
+U_qiiqiqB: Unpack = Struct(">qiiqiqB").unpack_from
+P_qiiqiqx: Pack = Struct(">qiiqiqx").pack
 
 
 class TopicRequest(Message):
@@ -63,9 +63,9 @@ class TopicRequest(Message):
         partition_indexes: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is UNSET else partition_indexes
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partition_indexes: list[int] = [] if partition_indexes is UNSET else partition_indexes
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeProducersRequest(Message):
@@ -79,8 +79,8 @@ class DescribeProducersRequest(Message):
         topics: list[TopicRequest] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.topics: list[TopicRequest] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ProducerState(Message):
@@ -114,13 +114,13 @@ class ProducerState(Message):
         current_txn_start_offset: int = -1,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.last_sequence = last_sequence
-        self.last_timestamp = last_timestamp
-        self.coordinator_epoch = coordinator_epoch
-        self.current_txn_start_offset = current_txn_start_offset
-        self.unknown_tags = unknown_tags
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.last_sequence: int = last_sequence
+        self.last_timestamp: int = last_timestamp
+        self.coordinator_epoch: int = coordinator_epoch
+        self.current_txn_start_offset: int = current_txn_start_offset
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class PartitionResponse(Message):
@@ -143,11 +143,13 @@ class PartitionResponse(Message):
         active_producers: list[ProducerState] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.active_producers = [] if active_producers is UNSET else active_producers
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.active_producers: list[ProducerState] = (
+            [] if active_producers is UNSET else active_producers
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TopicResponse(Message):
@@ -162,9 +164,9 @@ class TopicResponse(Message):
         partitions: list[PartitionResponse] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[PartitionResponse] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeProducersResponse(Message):
@@ -184,9 +186,9 @@ class DescribeProducersResponse(Message):
         topics: list[TopicResponse] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[TopicResponse] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -48,22 +48,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_HB = Struct(">HB").unpack_from
-U_i16sqqqB = Struct(">i16sqqqB").unpack_from
-U_ihiiqB = Struct(">ihiiqB").unpack_from
-U_iiqB = Struct(">iiqB").unpack_from
-U_iqB = Struct(">iqB").unpack_from
-U_iqqqB = Struct(">iqqqB").unpack_from
-P_Hx = Struct(">Hx").pack
-P_i16sqqqx = Struct(">i16sqqqx").pack
-P_ihiiq = Struct(">ihiiq").pack
-P_ihiiqB = Struct(">ihiiqB").pack
-P_iiq = Struct(">iiq").pack
-P_iiqB = Struct(">iiqB").pack
-P_iqqqx = Struct(">iqqqx").pack
-P_iqx = Struct(">iqx").pack
+U_HB: Unpack = Struct(">HB").unpack_from
+U_i16sqqqB: Unpack = Struct(">i16sqqqB").unpack_from
+U_ihiiqB: Unpack = Struct(">ihiiqB").unpack_from
+U_iiqB: Unpack = Struct(">iiqB").unpack_from
+U_iqB: Unpack = Struct(">iqB").unpack_from
+U_iqqqB: Unpack = Struct(">iqqqB").unpack_from
+P_Hx: Pack = Struct(">Hx").pack
+P_i16sqqqx: Pack = Struct(">i16sqqqx").pack
+P_ihiiq: Pack = Struct(">ihiiq").pack
+P_ihiiqB: Pack = Struct(">ihiiqB").pack
+P_iiq: Pack = Struct(">iiq").pack
+P_iiqB: Pack = Struct(">iiqB").pack
+P_iqqqx: Pack = Struct(">iqqqx").pack
+P_iqx: Pack = Struct(">iqx").pack
 
 
 class RequestPartitionData(Message):
@@ -77,8 +77,8 @@ class RequestPartitionData(Message):
         partition_index: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class RequestTopicData(Message):
@@ -93,9 +93,9 @@ class RequestTopicData(Message):
         partitions: list[RequestPartitionData] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partitions: list[RequestPartitionData] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeQuorumRequest(Message):
@@ -109,8 +109,8 @@ class DescribeQuorumRequest(Message):
         topics: list[RequestTopicData] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.topics: list[RequestTopicData] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ReplicaState(Message):
@@ -136,12 +136,12 @@ class ReplicaState(Message):
         last_caught_up_timestamp: int = -1,  # v1-2
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.replica_id = replica_id
-        self.replica_directory_id = replica_directory_id
-        self.log_end_offset = log_end_offset
-        self.last_fetch_timestamp = last_fetch_timestamp
-        self.last_caught_up_timestamp = last_caught_up_timestamp
-        self.unknown_tags = unknown_tags
+        self.replica_id: int = replica_id
+        self.replica_directory_id: bytes = replica_directory_id
+        self.log_end_offset: int = log_end_offset
+        self.last_fetch_timestamp: int = last_fetch_timestamp
+        self.last_caught_up_timestamp: int = last_caught_up_timestamp
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ResponsePartitionData(Message):
@@ -177,15 +177,15 @@ class ResponsePartitionData(Message):
         observers: list[ReplicaState] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.high_watermark = high_watermark
-        self.current_voters = [] if current_voters is UNSET else current_voters
-        self.observers = [] if observers is UNSET else observers
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.high_watermark: int = high_watermark
+        self.current_voters: list[ReplicaState] = [] if current_voters is UNSET else current_voters
+        self.observers: list[ReplicaState] = [] if observers is UNSET else observers
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ResponseTopicData(Message):
@@ -200,9 +200,9 @@ class ResponseTopicData(Message):
         partitions: list[ResponsePartitionData] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partitions: list[ResponsePartitionData] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Listener(Message):
@@ -218,10 +218,10 @@ class Listener(Message):
         port: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Node(Message):
@@ -236,9 +236,9 @@ class Node(Message):
         listeners: list[Listener] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.node_id = node_id
-        self.listeners = [] if listeners is UNSET else listeners
-        self.unknown_tags = unknown_tags
+        self.node_id: int = node_id
+        self.listeners: list[Listener] = [] if listeners is UNSET else listeners
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeQuorumResponse(Message):
@@ -255,11 +255,11 @@ class DescribeQuorumResponse(Message):
         nodes: list[Node] = UNSET,  # v2
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.topics = [] if topics is UNSET else topics
-        self.nodes = [] if nodes is UNSET else nodes
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.topics: list[ResponseTopicData] = [] if topics is UNSET else topics
+        self.nodes: list[Node] = [] if nodes is UNSET else nodes
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -50,14 +50,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_iqihB = Struct(">iqihB").unpack_from
-U_iqiqhB = Struct(">iqiqhB").unpack_from
-P_iqih = Struct(">iqih").pack
-P_iqihB = Struct(">iqihB").pack
-P_iqiqh = Struct(">iqiqh").pack
-P_iqiqhB = Struct(">iqiqhB").pack
+U_iqihB: Unpack = Struct(">iqihB").unpack_from
+U_iqiqhB: Unpack = Struct(">iqiqhB").unpack_from
+P_iqih: Pack = Struct(">iqih").pack
+P_iqihB: Pack = Struct(">iqihB").pack
+P_iqiqh: Pack = Struct(">iqiqh").pack
+P_iqiqhB: Pack = Struct(">iqiqhB").pack
 
 
 class DescribeShareGroupOffsetsRequestTopic(Message):
@@ -72,9 +72,9 @@ class DescribeShareGroupOffsetsRequestTopic(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeShareGroupOffsetsRequestGroup(Message):
@@ -89,9 +89,11 @@ class DescribeShareGroupOffsetsRequestGroup(Message):
         topics: list[DescribeShareGroupOffsetsRequestTopic] | None = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[DescribeShareGroupOffsetsRequestTopic] | None = (
+            [] if topics is UNSET else topics
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeShareGroupOffsetsRequest(Message):
@@ -105,8 +107,8 @@ class DescribeShareGroupOffsetsRequest(Message):
         groups: list[DescribeShareGroupOffsetsRequestGroup] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.groups = [] if groups is UNSET else groups
-        self.unknown_tags = unknown_tags
+        self.groups: list[DescribeShareGroupOffsetsRequestGroup] = [] if groups is UNSET else groups
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeShareGroupOffsetsResponsePartition(Message):
@@ -137,13 +139,13 @@ class DescribeShareGroupOffsetsResponsePartition(Message):
         error_message: str | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.start_offset = start_offset
-        self.leader_epoch = leader_epoch
-        self.lag = lag
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.start_offset: int = start_offset
+        self.leader_epoch: int = leader_epoch
+        self.lag: int = lag
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeShareGroupOffsetsResponseTopic(Message):
@@ -164,10 +166,12 @@ class DescribeShareGroupOffsetsResponseTopic(Message):
         partitions: list[DescribeShareGroupOffsetsResponsePartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[DescribeShareGroupOffsetsResponsePartition] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeShareGroupOffsetsResponseGroup(Message):
@@ -184,11 +188,13 @@ class DescribeShareGroupOffsetsResponseGroup(Message):
         error_message: str | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is UNSET else topics
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[DescribeShareGroupOffsetsResponseTopic] = (
+            [] if topics is UNSET else topics
+        )
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeShareGroupOffsetsResponse(Message):
@@ -208,9 +214,11 @@ class DescribeShareGroupOffsetsResponse(Message):
         groups: list[DescribeShareGroupOffsetsResponseGroup] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is UNSET else groups
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.groups: list[DescribeShareGroupOffsetsResponseGroup] = (
+            [] if groups is UNSET else groups
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -49,18 +49,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_16soB = Struct(">16s?B").unpack_from
-U_b = Struct(">b").unpack_from
-U_hiiiB = Struct(">hiiiB").unpack_from
-U_ib = Struct(">ib").unpack_from
-P_16so = Struct(">16s?").pack
-P_16soB = Struct(">16s?B").pack
-P_hiii = Struct(">hiii").pack
-P_ib = Struct(">ib").pack
-PA_BniBnix = ArrayWriters('BniBnix', 1)
-PA_hiiiBniBniBni = ArrayWriters('hiiiBniBniBni', 1)
+U_16soB: Unpack = Struct(">16s?B").unpack_from
+U_b: Unpack = Struct(">b").unpack_from
+U_hiiiB: Unpack = Struct(">hiiiB").unpack_from
+U_ib: Unpack = Struct(">ib").unpack_from
+P_16so: Pack = Struct(">16s?").pack
+P_16soB: Pack = Struct(">16s?B").pack
+P_hiii: Pack = Struct(">hiii").pack
+P_ib: Pack = Struct(">ib").pack
+PA_BniBnix: ArrayWriters = ArrayWriters('BniBnix', 1)
+PA_hiiiBniBniBni: ArrayWriters = ArrayWriters('hiiiBniBniBni', 1)
 
 
 class TopicRequest(Message):
@@ -74,8 +74,8 @@ class TopicRequest(Message):
         name: str = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class RequestCursor(Message):
@@ -90,9 +90,9 @@ class RequestCursor(Message):
         partition_index: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partition_index = partition_index
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partition_index: int = partition_index
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeTopicPartitionsRequest(Message):
@@ -108,10 +108,10 @@ class DescribeTopicPartitionsRequest(Message):
         cursor: RequestCursor | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topics = [] if topics is UNSET else topics
-        self.response_partition_limit = response_partition_limit
-        self.cursor = cursor
-        self.unknown_tags = unknown_tags
+        self.topics: list[TopicRequest] = [] if topics is UNSET else topics
+        self.response_partition_limit: int = response_partition_limit
+        self.cursor: RequestCursor | None = cursor
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeTopicPartitionsResponsePartition(Message):
@@ -153,16 +153,16 @@ class DescribeTopicPartitionsResponsePartition(Message):
         offline_replicas: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.partition_index = partition_index
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.replica_nodes = [] if replica_nodes is UNSET else replica_nodes
-        self.isr_nodes = [] if isr_nodes is UNSET else isr_nodes
-        self.eligible_leader_replicas = eligible_leader_replicas
-        self.last_known_elr = last_known_elr
-        self.offline_replicas = [] if offline_replicas is UNSET else offline_replicas
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.partition_index: int = partition_index
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.replica_nodes: list[int] = [] if replica_nodes is UNSET else replica_nodes
+        self.isr_nodes: list[int] = [] if isr_nodes is UNSET else isr_nodes
+        self.eligible_leader_replicas: list[int] | None = eligible_leader_replicas
+        self.last_known_elr: list[int] | None = last_known_elr
+        self.offline_replicas: list[int] = [] if offline_replicas is UNSET else offline_replicas
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeTopicPartitionsResponseTopic(Message):
@@ -195,13 +195,15 @@ class DescribeTopicPartitionsResponseTopic(Message):
         topic_authorized_operations: int = -2147483648,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.name = name
-        self.topic_id = topic_id
-        self.is_internal = is_internal
-        self.partitions = [] if partitions is UNSET else partitions
-        self.topic_authorized_operations = topic_authorized_operations
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.name: str | None = name
+        self.topic_id: bytes = topic_id
+        self.is_internal: bool = is_internal
+        self.partitions: list[DescribeTopicPartitionsResponsePartition] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.topic_authorized_operations: int = topic_authorized_operations
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ResponseCursor(Message):
@@ -216,9 +218,9 @@ class ResponseCursor(Message):
         partition_index: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_name = topic_name
-        self.partition_index = partition_index
-        self.unknown_tags = unknown_tags
+        self.topic_name: str = topic_name
+        self.partition_index: int = partition_index
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeTopicPartitionsResponse(Message):
@@ -240,10 +242,10 @@ class DescribeTopicPartitionsResponse(Message):
         next_cursor: ResponseCursor | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is UNSET else topics
-        self.next_cursor = next_cursor
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[DescribeTopicPartitionsResponseTopic] = [] if topics is UNSET else topics
+        self.next_cursor: ResponseCursor | None = next_cursor
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -45,11 +45,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_iqqhB = Struct(">iqqhB").unpack_from
-P_iqqh = Struct(">iqqh").pack
-P_iqqhB = Struct(">iqqhB").pack
+U_iqqhB: Unpack = Struct(">iqqhB").unpack_from
+P_iqqh: Pack = Struct(">iqqh").pack
+P_iqqhB: Pack = Struct(">iqqhB").pack
 
 
 class DescribeTransactionsRequest(Message):
@@ -63,8 +63,8 @@ class DescribeTransactionsRequest(Message):
         transactional_ids: list[str] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.transactional_ids = [] if transactional_ids is UNSET else transactional_ids
-        self.unknown_tags = unknown_tags
+        self.transactional_ids: list[str] = [] if transactional_ids is UNSET else transactional_ids
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TopicData(Message):
@@ -79,9 +79,9 @@ class TopicData(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TransactionState(Message):
@@ -117,15 +117,15 @@ class TransactionState(Message):
         topics: list[TopicData] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.transactional_id = transactional_id
-        self.transaction_state = transaction_state
-        self.transaction_timeout_ms = transaction_timeout_ms
-        self.transaction_start_time_ms = transaction_start_time_ms
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.transactional_id: str = transactional_id
+        self.transaction_state: str = transaction_state
+        self.transaction_timeout_ms: int = transaction_timeout_ms
+        self.transaction_start_time_ms: int = transaction_start_time_ms
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.topics: list[TopicData] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeTransactionsResponse(Message):
@@ -145,9 +145,11 @@ class DescribeTransactionsResponse(Message):
         transaction_states: list[TransactionState] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.transaction_states = [] if transaction_states is UNSET else transaction_states
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.transaction_states: list[TransactionState] = (
+            [] if transaction_states is UNSET else transaction_states
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

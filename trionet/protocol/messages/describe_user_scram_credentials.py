@@ -42,10 +42,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_biB = Struct(">biB").unpack_from
-P_bix = Struct(">bix").pack
+U_biB: Unpack = Struct(">biB").unpack_from
+P_bix: Pack = Struct(">bix").pack
 
 
 class UserName(Message):
@@ -59,8 +59,8 @@ class UserName(Message):
         name: str = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeUserScramCredentialsRequest(Message):
@@ -74,8 +74,8 @@ class DescribeUserScramCredentialsRequest(Message):
         users: list[UserName] | None = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.users = [] if users is UNSET else users
-        self.unknown_tags = unknown_tags
+        self.users: list[UserName] | None = [] if users is UNSET else users
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class CredentialInfo(Message):
@@ -90,9 +90,9 @@ class CredentialInfo(Message):
         iterations: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.mechanism = mechanism
-        self.iterations = iterations
-        self.unknown_tags = unknown_tags
+        self.mechanism: int = mechanism
+        self.iterations: int = iterations
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeUserScramCredentialsResult(Message):
@@ -109,11 +109,13 @@ class DescribeUserScramCredentialsResult(Message):
         credential_infos: list[CredentialInfo] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.user = user
-        self.error_code = error_code
-        self.error_message = error_message
-        self.credential_infos = [] if credential_infos is UNSET else credential_infos
-        self.unknown_tags = unknown_tags
+        self.user: str = user
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.credential_infos: list[CredentialInfo] = (
+            [] if credential_infos is UNSET else credential_infos
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribeUserScramCredentialsResponse(Message):
@@ -135,11 +137,11 @@ class DescribeUserScramCredentialsResponse(Message):
         results: list[DescribeUserScramCredentialsResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.results = [] if results is UNSET else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.results: list[DescribeUserScramCredentialsResult] = [] if results is UNSET else results
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

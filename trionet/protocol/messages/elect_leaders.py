@@ -63,9 +63,9 @@ class TopicPartitions(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ElectLeadersRequest(Message):
@@ -86,10 +86,12 @@ class ElectLeadersRequest(Message):
         timeout_ms: int = 60000,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.election_type = election_type
-        self.topic_partitions = [] if topic_partitions is UNSET else topic_partitions
-        self.timeout_ms = timeout_ms
-        self.unknown_tags = unknown_tags
+        self.election_type: int = election_type
+        self.topic_partitions: list[TopicPartitions] | None = (
+            [] if topic_partitions is UNSET else topic_partitions
+        )
+        self.timeout_ms: int = timeout_ms
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class PartitionResult(Message):
@@ -105,10 +107,10 @@ class PartitionResult(Message):
         error_message: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_id = partition_id
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.partition_id: int = partition_id
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ReplicaElectionResult(Message):
@@ -123,9 +125,11 @@ class ReplicaElectionResult(Message):
         partition_result: list[PartitionResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic = topic
-        self.partition_result = [] if partition_result is UNSET else partition_result
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.partition_result: list[PartitionResult] = (
+            [] if partition_result is UNSET else partition_result
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ElectLeadersResponse(Message):
@@ -146,12 +150,12 @@ class ElectLeadersResponse(Message):
         replica_election_results: list[ReplicaElectionResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.replica_election_results = (
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.replica_election_results: list[ReplicaElectionResult] = (
             [] if replica_election_results is UNSET else replica_election_results
         )
-        self.unknown_tags = unknown_tags
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_2(

@@ -33,13 +33,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_ihqhB = Struct(">ihqhB").unpack_from
-U_qhoB = Struct(">qh?B").unpack_from
-P_ihqhx = Struct(">ihqhx").pack
-P_ihx = Struct(">ihx").pack
-P_qhox = Struct(">qh?x").pack
+U_ihqhB: Unpack = Struct(">ihqhB").unpack_from
+U_qhoB: Unpack = Struct(">qh?B").unpack_from
+P_ihqhx: Pack = Struct(">ihqhx").pack
+P_ihx: Pack = Struct(">ihx").pack
+P_qhox: Pack = Struct(">qh?x").pack
 
 
 class EndTxnRequest(Message):
@@ -61,11 +61,11 @@ class EndTxnRequest(Message):
         committed: bool = False,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.committed = committed
-        self.unknown_tags = unknown_tags
+        self.transactional_id: str = transactional_id
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.committed: bool = committed
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class EndTxnResponse(Message):
@@ -88,11 +88,11 @@ class EndTxnResponse(Message):
         producer_epoch: int = -1,  # v5
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_3(

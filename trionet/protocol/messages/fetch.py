@@ -54,34 +54,34 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_16s = Struct(">16s").unpack_from
-U_ihiB = Struct(">ihiB").unpack_from
-U_ihqqqB = Struct(">ihqqqB").unpack_from
-U_iiB = Struct(">iiB").unpack_from
-U_iiibiiB = Struct(">iiibiiB").unpack_from
-U_iiiibiiB = Struct(">iiiibiiB").unpack_from
-U_iiqiqiB = Struct(">iiqiqiB").unpack_from
-U_iqB = Struct(">iqB").unpack_from
-U_q = Struct(">q").unpack_from
-U_qiB = Struct(">qiB").unpack_from
-U_qqB = Struct(">qqB").unpack_from
-P_ihi = Struct(">ihi").pack
-P_ihiB = Struct(">ihiB").pack
-P_ihqqq = Struct(">ihqqq").pack
-P_ihqqqB = Struct(">ihqqqB").pack
-P_iiibii = Struct(">iiibii").pack
-P_iiibiiB = Struct(">iiibiiB").pack
-P_iiiibii = Struct(">iiiibii").pack
-P_iiiibiiB = Struct(">iiiibiiB").pack
-P_iiqiqix = Struct(">iiqiqix").pack
-P_iix = Struct(">iix").pack
-P_iqx = Struct(">iqx").pack
-P_q = Struct(">q").pack
-P_qix = Struct(">qix").pack
-P_qqx = Struct(">qqx").pack
-PA_16sBnix = ArrayWriters('16sBnix', 1)
+U_16s: Unpack = Struct(">16s").unpack_from
+U_ihiB: Unpack = Struct(">ihiB").unpack_from
+U_ihqqqB: Unpack = Struct(">ihqqqB").unpack_from
+U_iiB: Unpack = Struct(">iiB").unpack_from
+U_iiibiiB: Unpack = Struct(">iiibiiB").unpack_from
+U_iiiibiiB: Unpack = Struct(">iiiibiiB").unpack_from
+U_iiqiqiB: Unpack = Struct(">iiqiqiB").unpack_from
+U_iqB: Unpack = Struct(">iqB").unpack_from
+U_q: Unpack = Struct(">q").unpack_from
+U_qiB: Unpack = Struct(">qiB").unpack_from
+U_qqB: Unpack = Struct(">qqB").unpack_from
+P_ihi: Pack = Struct(">ihi").pack
+P_ihiB: Pack = Struct(">ihiB").pack
+P_ihqqq: Pack = Struct(">ihqqq").pack
+P_ihqqqB: Pack = Struct(">ihqqqB").pack
+P_iiibii: Pack = Struct(">iiibii").pack
+P_iiibiiB: Pack = Struct(">iiibiiB").pack
+P_iiiibii: Pack = Struct(">iiiibii").pack
+P_iiiibiiB: Pack = Struct(">iiiibiiB").pack
+P_iiqiqix: Pack = Struct(">iiqiqix").pack
+P_iix: Pack = Struct(">iix").pack
+P_iqx: Pack = Struct(">iqx").pack
+P_q: Pack = Struct(">q").pack
+P_qix: Pack = Struct(">qix").pack
+P_qqx: Pack = Struct(">qqx").pack
+PA_16sBnix: ArrayWriters = ArrayWriters('16sBnix', 1)
 
 
 class ReplicaState(Message):
@@ -96,9 +96,9 @@ class ReplicaState(Message):
         replica_epoch: int = -1,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.replica_id = replica_id
-        self.replica_epoch = replica_epoch
-        self.unknown_tags = unknown_tags
+        self.replica_id: int = replica_id
+        self.replica_epoch: int = replica_epoch
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class FetchPartition(Message):
@@ -141,15 +141,15 @@ class FetchPartition(Message):
         high_watermark: int = 9223372036854775807,  # v18
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition = partition
-        self.current_leader_epoch = current_leader_epoch
-        self.fetch_offset = fetch_offset
-        self.last_fetched_epoch = last_fetched_epoch
-        self.log_start_offset = log_start_offset
-        self.partition_max_bytes = partition_max_bytes
-        self.replica_directory_id = replica_directory_id
-        self.high_watermark = high_watermark
-        self.unknown_tags = unknown_tags
+        self.partition: int = partition
+        self.current_leader_epoch: int = current_leader_epoch
+        self.fetch_offset: int = fetch_offset
+        self.last_fetched_epoch: int = last_fetched_epoch
+        self.log_start_offset: int = log_start_offset
+        self.partition_max_bytes: int = partition_max_bytes
+        self.replica_directory_id: bytes = replica_directory_id
+        self.high_watermark: int = high_watermark
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class FetchTopic(Message):
@@ -170,10 +170,10 @@ class FetchTopic(Message):
         partitions: list[FetchPartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.topic_id: bytes = topic_id
+        self.partitions: list[FetchPartition] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ForgottenTopic(Message):
@@ -194,10 +194,10 @@ class ForgottenTopic(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.topic_id: bytes = topic_id
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class FetchRequest(Message):
@@ -249,19 +249,21 @@ class FetchRequest(Message):
         rack_id: str = "",  # v11-18
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.cluster_id = cluster_id
-        self.replica_id = replica_id
-        self.replica_state = replica_state
-        self.max_wait_ms = max_wait_ms
-        self.min_bytes = min_bytes
-        self.max_bytes = max_bytes
-        self.isolation_level = isolation_level
-        self.session_id = session_id
-        self.session_epoch = session_epoch
-        self.topics = [] if topics is UNSET else topics
-        self.forgotten_topics_data = [] if forgotten_topics_data is UNSET else forgotten_topics_data
-        self.rack_id = rack_id
-        self.unknown_tags = unknown_tags
+        self.cluster_id: str | None = cluster_id
+        self.replica_id: int = replica_id
+        self.replica_state: ReplicaState | None = replica_state
+        self.max_wait_ms: int = max_wait_ms
+        self.min_bytes: int = min_bytes
+        self.max_bytes: int = max_bytes
+        self.isolation_level: int = isolation_level
+        self.session_id: int = session_id
+        self.session_epoch: int = session_epoch
+        self.topics: list[FetchTopic] = [] if topics is UNSET else topics
+        self.forgotten_topics_data: list[ForgottenTopic] = (
+            [] if forgotten_topics_data is UNSET else forgotten_topics_data
+        )
+        self.rack_id: str = rack_id
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class EpochEndOffset(Message):
@@ -280,9 +282,9 @@ class EpochEndOffset(Message):
         end_offset: int = -1,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.epoch = epoch
-        self.end_offset = end_offset
-        self.unknown_tags = unknown_tags
+        self.epoch: int = epoch
+        self.end_offset: int = end_offset
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class LeaderIdAndEpoch(Message):
@@ -302,9 +304,9 @@ class LeaderIdAndEpoch(Message):
         leader_epoch: int = -1,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class SnapshotId(Message):
@@ -319,9 +321,9 @@ class SnapshotId(Message):
         epoch: int = -1,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.end_offset = end_offset
-        self.epoch = epoch
-        self.unknown_tags = unknown_tags
+        self.end_offset: int = end_offset
+        self.epoch: int = epoch
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AbortedTransaction(Message):
@@ -336,9 +338,9 @@ class AbortedTransaction(Message):
         first_offset: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.producer_id = producer_id
-        self.first_offset = first_offset
-        self.unknown_tags = unknown_tags
+        self.producer_id: int = producer_id
+        self.first_offset: int = first_offset
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class PartitionData(Message):
@@ -388,18 +390,20 @@ class PartitionData(Message):
         records: RecordsChunk = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.high_watermark = high_watermark
-        self.last_stable_offset = last_stable_offset
-        self.log_start_offset = log_start_offset
-        self.diverging_epoch = diverging_epoch
-        self.current_leader = current_leader
-        self.snapshot_id = snapshot_id
-        self.aborted_transactions = [] if aborted_transactions is UNSET else aborted_transactions
-        self.preferred_read_replica = preferred_read_replica
-        self.records = records
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.high_watermark: int = high_watermark
+        self.last_stable_offset: int = last_stable_offset
+        self.log_start_offset: int = log_start_offset
+        self.diverging_epoch: EpochEndOffset | None = diverging_epoch
+        self.current_leader: LeaderIdAndEpoch | None = current_leader
+        self.snapshot_id: SnapshotId | None = snapshot_id
+        self.aborted_transactions: list[AbortedTransaction] | None = (
+            [] if aborted_transactions is UNSET else aborted_transactions
+        )
+        self.preferred_read_replica: int = preferred_read_replica
+        self.records: RecordsChunk = records
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class FetchableTopicResponse(Message):
@@ -420,10 +424,10 @@ class FetchableTopicResponse(Message):
         partitions: list[PartitionData] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic = topic
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.topic_id: bytes = topic_id
+        self.partitions: list[PartitionData] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class NodeEndpoint(Message):
@@ -444,11 +448,11 @@ class NodeEndpoint(Message):
         rack: str | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.unknown_tags = unknown_tags
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class FetchResponse(Message):
@@ -480,12 +484,12 @@ class FetchResponse(Message):
         node_endpoints: list[NodeEndpoint] = UNSET,  # v16-18
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.session_id = session_id
-        self.responses = [] if responses is UNSET else responses
-        self.node_endpoints = [] if node_endpoints is UNSET else node_endpoints
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.session_id: int = session_id
+        self.responses: list[FetchableTopicResponse] = [] if responses is UNSET else responses
+        self.node_endpoints: list[NodeEndpoint] = [] if node_endpoints is UNSET else node_endpoints
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def read_tags_FetchRequest_12(

@@ -47,9 +47,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack
 
-P_bx = Struct(">bx").pack
+P_bx: Pack = Struct(">bx").pack
 
 
 class FindCoordinatorRequest(Message):
@@ -69,10 +69,10 @@ class FindCoordinatorRequest(Message):
         coordinator_keys: list[str] = UNSET,  # v4-6
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.key = key
-        self.key_type = key_type
-        self.coordinator_keys = [] if coordinator_keys is UNSET else coordinator_keys
-        self.unknown_tags = unknown_tags
+        self.key: str = key
+        self.key_type: int = key_type
+        self.coordinator_keys: list[str] = [] if coordinator_keys is UNSET else coordinator_keys
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Coordinator(Message):
@@ -91,13 +91,13 @@ class Coordinator(Message):
         error_message: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.key = key
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.key: str = key
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class FindCoordinatorResponse(Message):
@@ -131,14 +131,14 @@ class FindCoordinatorResponse(Message):
         coordinators: list[Coordinator] = UNSET,  # v4-6
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.coordinators = [] if coordinators is UNSET else coordinators
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.coordinators: list[Coordinator] = [] if coordinators is UNSET else coordinators
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_3(

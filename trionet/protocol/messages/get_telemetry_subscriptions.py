@@ -42,15 +42,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_ih16siB = Struct(">ih16siB").unpack_from
-U_iioB = Struct(">ii?B").unpack_from
-P_16sx = Struct(">16sx").pack
-P_ih16si = Struct(">ih16si").pack
-P_iio = Struct(">ii?").pack
-UA_Bnb = ArrayReaders('b', 1)
-PA_ih16siBnbiio = ArrayWriters('ih16siBnbii?', 1)
+U_ih16siB: Unpack = Struct(">ih16siB").unpack_from
+U_iioB: Unpack = Struct(">ii?B").unpack_from
+P_16sx: Pack = Struct(">16sx").pack
+P_ih16si: Pack = Struct(">ih16si").pack
+P_iio: Pack = Struct(">ii?").pack
+UA_Bnb: ArrayReaders = ArrayReaders('b', 1)
+PA_ih16siBnbiio: ArrayWriters = ArrayWriters('ih16siBnbii?', 1)
 
 
 class GetTelemetrySubscriptionsRequest(Message):
@@ -65,8 +65,8 @@ class GetTelemetrySubscriptionsRequest(Message):
         client_instance_id: bytes = NO_UUID,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.client_instance_id = client_instance_id
-        self.unknown_tags = unknown_tags
+        self.client_instance_id: bytes = client_instance_id
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class GetTelemetrySubscriptionsResponse(Message):
@@ -107,18 +107,18 @@ class GetTelemetrySubscriptionsResponse(Message):
         requested_metrics: list[str] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.client_instance_id = client_instance_id
-        self.subscription_id = subscription_id
-        self.accepted_compression_types = (
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.client_instance_id: bytes = client_instance_id
+        self.subscription_id: int = subscription_id
+        self.accepted_compression_types: list[int] = (
             [] if accepted_compression_types is UNSET else accepted_compression_types
         )
-        self.push_interval_ms = push_interval_ms
-        self.telemetry_max_bytes = telemetry_max_bytes
-        self.delta_temporality = delta_temporality
-        self.requested_metrics = [] if requested_metrics is UNSET else requested_metrics
-        self.unknown_tags = unknown_tags
+        self.push_interval_ms: int = push_interval_ms
+        self.telemetry_max_bytes: int = telemetry_max_bytes
+        self.delta_temporality: bool = delta_temporality
+        self.requested_metrics: list[str] = [] if requested_metrics is UNSET else requested_metrics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -36,9 +36,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack
 
-P_ihx = Struct(">ihx").pack
+P_ihx: Pack = Struct(">ihx").pack
 
 
 class HeartbeatRequest(Message):
@@ -60,11 +60,11 @@ class HeartbeatRequest(Message):
         group_instance_id: str | None = None,  # v3-4
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.generation_id = generation_id
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.generation_id: int = generation_id
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class HeartbeatResponse(Message):
@@ -84,9 +84,9 @@ class HeartbeatResponse(Message):
         error_code: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_4(

@@ -68,10 +68,10 @@ class AlterableConfig(Message):
         value: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.config_operation = config_operation
-        self.value = value
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.config_operation: int = config_operation
+        self.value: str | None = value
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterConfigsResource(Message):
@@ -87,10 +87,10 @@ class AlterConfigsResource(Message):
         configs: list[AlterableConfig] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.configs = [] if configs is UNSET else configs
-        self.unknown_tags = unknown_tags
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.configs: list[AlterableConfig] = [] if configs is UNSET else configs
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class IncrementalAlterConfigsRequest(Message):
@@ -109,9 +109,9 @@ class IncrementalAlterConfigsRequest(Message):
         validate_only: bool = False,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.resources = [] if resources is UNSET else resources
-        self.validate_only = validate_only
-        self.unknown_tags = unknown_tags
+        self.resources: list[AlterConfigsResource] = [] if resources is UNSET else resources
+        self.validate_only: bool = validate_only
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AlterConfigsResourceResponse(Message):
@@ -128,11 +128,11 @@ class AlterConfigsResourceResponse(Message):
         resource_name: str = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.resource_type = resource_type
-        self.resource_name = resource_name
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.resource_type: int = resource_type
+        self.resource_name: str = resource_name
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class IncrementalAlterConfigsResponse(Message):
@@ -152,9 +152,9 @@ class IncrementalAlterConfigsResponse(Message):
         responses: list[AlterConfigsResourceResponse] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.responses = [] if responses is UNSET else responses
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.responses: list[AlterConfigsResourceResponse] = [] if responses is UNSET else responses
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_1(

@@ -34,16 +34,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_ihqhB = Struct(">ihqhB").unpack_from
-U_ihqhqhB = Struct(">ihqhqhB").unpack_from
-U_iqhooB = Struct(">iqh??B").unpack_from
-U_iqhB = Struct(">iqhB").unpack_from
-P_ihqhqhx = Struct(">ihqhqhx").pack
-P_ihqhx = Struct(">ihqhx").pack
-P_iqhoox = Struct(">iqh??x").pack
-P_iqhx = Struct(">iqhx").pack
+U_ihqhB: Unpack = Struct(">ihqhB").unpack_from
+U_ihqhqhB: Unpack = Struct(">ihqhqhB").unpack_from
+U_iqhooB: Unpack = Struct(">iqh??B").unpack_from
+U_iqhB: Unpack = Struct(">iqhB").unpack_from
+P_ihqhqhx: Pack = Struct(">ihqhqhx").pack
+P_ihqhx: Pack = Struct(">ihqhx").pack
+P_iqhoox: Pack = Struct(">iqh??x").pack
+P_iqhx: Pack = Struct(">iqhx").pack
 
 
 class InitProducerIdRequest(Message):
@@ -76,13 +76,13 @@ class InitProducerIdRequest(Message):
         keep_prepared_txn: bool = False,  # v6
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.transactional_id = transactional_id
-        self.transaction_timeout_ms = transaction_timeout_ms
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.enable2_pc = enable2_pc
-        self.keep_prepared_txn = keep_prepared_txn
-        self.unknown_tags = unknown_tags
+        self.transactional_id: str | None = transactional_id
+        self.transaction_timeout_ms: int = transaction_timeout_ms
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.enable2_pc: bool = enable2_pc
+        self.keep_prepared_txn: bool = keep_prepared_txn
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class InitProducerIdResponse(Message):
@@ -115,13 +115,13 @@ class InitProducerIdResponse(Message):
         ongoing_txn_producer_epoch: int = -1,  # v6
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.ongoing_txn_producer_id = ongoing_txn_producer_id
-        self.ongoing_txn_producer_epoch = ongoing_txn_producer_epoch
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.ongoing_txn_producer_id: int = ongoing_txn_producer_id
+        self.ongoing_txn_producer_epoch: int = ongoing_txn_producer_epoch
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_2(

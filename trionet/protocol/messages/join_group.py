@@ -38,16 +38,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_ihiB = Struct(">ihiB").unpack_from
-U_iiB = Struct(">iiB").unpack_from
-P_o = Struct(">?").pack
-P_oB = Struct(">?B").pack
-P_ihi = Struct(">ihi").pack
-P_ihiB = Struct(">ihiB").pack
-P_ii = Struct(">ii").pack
-P_iiB = Struct(">iiB").pack
+U_ihiB: Unpack = Struct(">ihiB").unpack_from
+U_iiB: Unpack = Struct(">iiB").unpack_from
+P_o: Pack = Struct(">?").pack
+P_oB: Pack = Struct(">?B").pack
+P_ihi: Pack = Struct(">ihi").pack
+P_ihiB: Pack = Struct(">ihiB").pack
+P_ii: Pack = Struct(">ii").pack
+P_iiB: Pack = Struct(">iiB").pack
 
 
 class JoinGroupRequestProtocol(Message):
@@ -66,9 +66,9 @@ class JoinGroupRequestProtocol(Message):
         metadata: bytes = b"",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.metadata = metadata
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.metadata: bytes = metadata
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class JoinGroupRequest(Message):
@@ -105,15 +105,15 @@ class JoinGroupRequest(Message):
         reason: str | None = None,  # v8-9
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.session_timeout_ms = session_timeout_ms
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.protocol_type = protocol_type
-        self.protocols = [] if protocols is UNSET else protocols
-        self.reason = reason
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.session_timeout_ms: int = session_timeout_ms
+        self.rebalance_timeout_ms: int = rebalance_timeout_ms
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.protocol_type: str = protocol_type
+        self.protocols: list[JoinGroupRequestProtocol] = [] if protocols is UNSET else protocols
+        self.reason: str | None = reason
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class JoinGroupResponseMember(Message):
@@ -133,10 +133,10 @@ class JoinGroupResponseMember(Message):
         metadata: bytes = b"",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.metadata = metadata
-        self.unknown_tags = unknown_tags
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.metadata: bytes = metadata
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class JoinGroupResponse(Message):
@@ -176,16 +176,16 @@ class JoinGroupResponse(Message):
         members: list[JoinGroupResponseMember] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.generation_id = generation_id
-        self.protocol_type = protocol_type
-        self.protocol_name = protocol_name
-        self.leader = leader
-        self.skip_assignment = skip_assignment
-        self.member_id = member_id
-        self.members = [] if members is UNSET else members
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.generation_id: int = generation_id
+        self.protocol_type: str | None = protocol_type
+        self.protocol_name: str | None = protocol_name
+        self.leader: str = leader
+        self.skip_assignment: bool = skip_assignment
+        self.member_id: str = member_id
+        self.members: list[JoinGroupResponseMember] = [] if members is UNSET else members
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_6(

@@ -41,9 +41,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack
 
-P_hx = Struct(">hx").pack
+P_hx: Pack = Struct(">hx").pack
 
 
 class MemberIdentity(Message):
@@ -63,10 +63,10 @@ class MemberIdentity(Message):
         reason: str | None = None,  # v5
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.reason = reason
-        self.unknown_tags = unknown_tags
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.reason: str | None = reason
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class LeaveGroupRequest(Message):
@@ -82,10 +82,10 @@ class LeaveGroupRequest(Message):
         members: list[MemberIdentity] = UNSET,  # v3-5
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.members = [] if members is UNSET else members
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.member_id: str = member_id
+        self.members: list[MemberIdentity] = [] if members is UNSET else members
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class MemberResponse(Message):
@@ -105,10 +105,10 @@ class MemberResponse(Message):
         error_code: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.error_code: int = error_code
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class LeaveGroupResponse(Message):
@@ -129,10 +129,10 @@ class LeaveGroupResponse(Message):
         members: list[MemberResponse] = UNSET,  # v3-5
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.members = [] if members is UNSET else members
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.members: list[MemberResponse] = [] if members is UNSET else members
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_4(

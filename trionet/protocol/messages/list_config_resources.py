@@ -44,11 +44,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack
 
-P_bx = Struct(">bx").pack
-UA_Bnb = ArrayReaders('b', 1)
-PA_Bnbx = ArrayWriters('Bnbx', 1)
+P_bx: Pack = Struct(">bx").pack
+UA_Bnb: ArrayReaders = ArrayReaders('b', 1)
+PA_Bnbx: ArrayWriters = ArrayWriters('Bnbx', 1)
 
 
 class ListConfigResourcesRequest(Message):
@@ -62,8 +62,8 @@ class ListConfigResourcesRequest(Message):
         resource_types: list[int] = UNSET,  # v1
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.resource_types = [] if resource_types is UNSET else resource_types
-        self.unknown_tags = unknown_tags
+        self.resource_types: list[int] = [] if resource_types is UNSET else resource_types
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ConfigResource(Message):
@@ -78,9 +78,9 @@ class ConfigResource(Message):
         resource_type: int = 16,  # v1
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.resource_name = resource_name
-        self.resource_type = resource_type
-        self.unknown_tags = unknown_tags
+        self.resource_name: str = resource_name
+        self.resource_type: int = resource_type
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ListConfigResourcesResponse(Message):
@@ -101,10 +101,12 @@ class ListConfigResourcesResponse(Message):
         config_resources: list[ConfigResource] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.config_resources = [] if config_resources is UNSET else config_resources
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.config_resources: list[ConfigResource] = (
+            [] if config_resources is UNSET else config_resources
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

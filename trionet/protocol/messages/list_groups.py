@@ -56,9 +56,9 @@ class ListGroupsRequest(Message):
         types_filter: list[str] = UNSET,  # v5
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.states_filter = [] if states_filter is UNSET else states_filter
-        self.types_filter = [] if types_filter is UNSET else types_filter
-        self.unknown_tags = unknown_tags
+        self.states_filter: list[str] = [] if states_filter is UNSET else states_filter
+        self.types_filter: list[str] = [] if types_filter is UNSET else types_filter
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ListedGroup(Message):
@@ -75,11 +75,11 @@ class ListedGroup(Message):
         group_type: str = "",  # v5
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.protocol_type = protocol_type
-        self.group_state = group_state
-        self.group_type = group_type
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.protocol_type: str = protocol_type
+        self.group_state: str = group_state
+        self.group_type: str = group_type
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ListGroupsResponse(Message):
@@ -100,10 +100,10 @@ class ListGroupsResponse(Message):
         groups: list[ListedGroup] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.groups = [] if groups is UNSET else groups
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.groups: list[ListedGroup] = [] if groups is UNSET else groups
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_3(

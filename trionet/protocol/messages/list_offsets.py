@@ -41,15 +41,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_ibB = Struct(">ibB").unpack_from
-U_ihqqiB = Struct(">ihqqiB").unpack_from
-U_iiqB = Struct(">iiqB").unpack_from
-P_ib = Struct(">ib").pack
-P_ibB = Struct(">ibB").pack
-P_ihqqix = Struct(">ihqqix").pack
-P_iiqx = Struct(">iiqx").pack
+U_ibB: Unpack = Struct(">ibB").unpack_from
+U_ihqqiB: Unpack = Struct(">ihqqiB").unpack_from
+U_iiqB: Unpack = Struct(">iiqB").unpack_from
+P_ib: Pack = Struct(">ib").pack
+P_ibB: Pack = Struct(">ibB").pack
+P_ihqqix: Pack = Struct(">ihqqix").pack
+P_iiqx: Pack = Struct(">iiqx").pack
 
 
 class ListOffsetsPartition(Message):
@@ -80,11 +80,11 @@ class ListOffsetsPartition(Message):
         max_num_offsets: int = 1,  # v0
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.current_leader_epoch = current_leader_epoch
-        self.timestamp = timestamp
-        self.max_num_offsets = max_num_offsets
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.current_leader_epoch: int = current_leader_epoch
+        self.timestamp: int = timestamp
+        self.max_num_offsets: int = max_num_offsets
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ListOffsetsTopic(Message):
@@ -99,9 +99,9 @@ class ListOffsetsTopic(Message):
         partitions: list[ListOffsetsPartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[ListOffsetsPartition] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ListOffsetsRequest(Message):
@@ -124,11 +124,11 @@ class ListOffsetsRequest(Message):
         timeout_ms: int = 0,  # v10-11
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.replica_id = replica_id
-        self.isolation_level = isolation_level
-        self.topics = [] if topics is UNSET else topics
-        self.timeout_ms = timeout_ms
-        self.unknown_tags = unknown_tags
+        self.replica_id: int = replica_id
+        self.isolation_level: int = isolation_level
+        self.topics: list[ListOffsetsTopic] = [] if topics is UNSET else topics
+        self.timeout_ms: int = timeout_ms
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ListOffsetsPartitionResponse(Message):
@@ -162,13 +162,13 @@ class ListOffsetsPartitionResponse(Message):
         leader_epoch: int = -1,  # v4-11
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.old_style_offsets = [] if old_style_offsets is UNSET else old_style_offsets
-        self.timestamp = timestamp
-        self.offset = offset
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.old_style_offsets: list[int] = [] if old_style_offsets is UNSET else old_style_offsets
+        self.timestamp: int = timestamp
+        self.offset: int = offset
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ListOffsetsTopicResponse(Message):
@@ -183,9 +183,11 @@ class ListOffsetsTopicResponse(Message):
         partitions: list[ListOffsetsPartitionResponse] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[ListOffsetsPartitionResponse] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ListOffsetsResponse(Message):
@@ -205,9 +207,9 @@ class ListOffsetsResponse(Message):
         topics: list[ListOffsetsTopicResponse] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[ListOffsetsTopicResponse] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_6(

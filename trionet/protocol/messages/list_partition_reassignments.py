@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from trionet.protocol._wire import Codecs
 
-PA_iBniBniBnix = ArrayWriters('iBniBniBnix', 1)
+PA_iBniBniBnix: ArrayWriters = ArrayWriters('iBniBniBnix', 1)
 
 
 class ListPartitionReassignmentsTopics(Message):
@@ -63,9 +63,9 @@ class ListPartitionReassignmentsTopics(Message):
         partition_indexes: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is UNSET else partition_indexes
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partition_indexes: list[int] = [] if partition_indexes is UNSET else partition_indexes
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ListPartitionReassignmentsRequest(Message):
@@ -84,9 +84,11 @@ class ListPartitionReassignmentsRequest(Message):
         topics: list[ListPartitionReassignmentsTopics] | None = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.timeout_ms = timeout_ms
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.timeout_ms: int = timeout_ms
+        self.topics: list[ListPartitionReassignmentsTopics] | None = (
+            [] if topics is UNSET else topics
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OngoingPartitionReassignment(Message):
@@ -109,11 +111,11 @@ class OngoingPartitionReassignment(Message):
         removing_replicas: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.replicas = [] if replicas is UNSET else replicas
-        self.adding_replicas = [] if adding_replicas is UNSET else adding_replicas
-        self.removing_replicas = [] if removing_replicas is UNSET else removing_replicas
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.replicas: list[int] = [] if replicas is UNSET else replicas
+        self.adding_replicas: list[int] = [] if adding_replicas is UNSET else adding_replicas
+        self.removing_replicas: list[int] = [] if removing_replicas is UNSET else removing_replicas
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OngoingTopicReassignment(Message):
@@ -128,9 +130,11 @@ class OngoingTopicReassignment(Message):
         partitions: list[OngoingPartitionReassignment] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[OngoingPartitionReassignment] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ListPartitionReassignmentsResponse(Message):
@@ -152,11 +156,11 @@ class ListPartitionReassignmentsResponse(Message):
         topics: list[OngoingTopicReassignment] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.topics: list[OngoingTopicReassignment] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -43,16 +43,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_qB = Struct(">qB").unpack_from
-P_q = Struct(">q").pack
-P_qB = Struct(">qB").pack
-P_qx = Struct(">qx").pack
-UA_Bnq = ArrayReaders('q', 1)
-PA_Bnqq = ArrayWriters('Bnqq', 1)
-PA_Bnqqx = ArrayWriters('Bnqqx', 1)
-PA_Bnqx = ArrayWriters('Bnqx', 1)
+U_qB: Unpack = Struct(">qB").unpack_from
+P_q: Pack = Struct(">q").pack
+P_qB: Pack = Struct(">qB").pack
+P_qx: Pack = Struct(">qx").pack
+UA_Bnq: ArrayReaders = ArrayReaders('q', 1)
+PA_Bnqq: ArrayWriters = ArrayWriters('Bnqq', 1)
+PA_Bnqqx: ArrayWriters = ArrayWriters('Bnqqx', 1)
+PA_Bnqx: ArrayWriters = ArrayWriters('Bnqx', 1)
 
 
 class ListTransactionsRequest(Message):
@@ -80,11 +80,13 @@ class ListTransactionsRequest(Message):
         transactional_id_pattern: str | None = None,  # v2
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.state_filters = [] if state_filters is UNSET else state_filters
-        self.producer_id_filters = [] if producer_id_filters is UNSET else producer_id_filters
-        self.duration_filter = duration_filter
-        self.transactional_id_pattern = transactional_id_pattern
-        self.unknown_tags = unknown_tags
+        self.state_filters: list[str] = [] if state_filters is UNSET else state_filters
+        self.producer_id_filters: list[int] = (
+            [] if producer_id_filters is UNSET else producer_id_filters
+        )
+        self.duration_filter: int = duration_filter
+        self.transactional_id_pattern: str | None = transactional_id_pattern
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TransactionState(Message):
@@ -100,10 +102,10 @@ class TransactionState(Message):
         transaction_state: str = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.transactional_id = transactional_id
-        self.producer_id = producer_id
-        self.transaction_state = transaction_state
-        self.unknown_tags = unknown_tags
+        self.transactional_id: str = transactional_id
+        self.producer_id: int = producer_id
+        self.transaction_state: str = transaction_state
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ListTransactionsResponse(Message):
@@ -131,11 +133,15 @@ class ListTransactionsResponse(Message):
         transaction_states: list[TransactionState] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.unknown_state_filters = [] if unknown_state_filters is UNSET else unknown_state_filters
-        self.transaction_states = [] if transaction_states is UNSET else transaction_states
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.unknown_state_filters: list[str] = (
+            [] if unknown_state_filters is UNSET else unknown_state_filters
+        )
+        self.transaction_states: list[TransactionState] = (
+            [] if transaction_states is UNSET else transaction_states
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -54,21 +54,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_16soB = Struct(">16s?B").unpack_from
-U_oooB = Struct(">???B").unpack_from
-U_ooB = Struct(">??B").unpack_from
-U_hiiiB = Struct(">hiiiB").unpack_from
-P_16so = Struct(">16s?").pack
-P_16soB = Struct(">16s?B").pack
-P_o = Struct(">?").pack
-P_ooox = Struct(">???x").pack
-P_oox = Struct(">??x").pack
-P_oB = Struct(">?B").pack
-P_hiii = Struct(">hiii").pack
-P_hx = Struct(">hx").pack
-PA_hiiiBniBniBnix = ArrayWriters('hiiiBniBniBnix', 1)
+U_16soB: Unpack = Struct(">16s?B").unpack_from
+U_oooB: Unpack = Struct(">???B").unpack_from
+U_ooB: Unpack = Struct(">??B").unpack_from
+U_hiiiB: Unpack = Struct(">hiiiB").unpack_from
+P_16so: Pack = Struct(">16s?").pack
+P_16soB: Pack = Struct(">16s?B").pack
+P_o: Pack = Struct(">?").pack
+P_ooox: Pack = Struct(">???x").pack
+P_oox: Pack = Struct(">??x").pack
+P_oB: Pack = Struct(">?B").pack
+P_hiii: Pack = Struct(">hiii").pack
+P_hx: Pack = Struct(">hx").pack
+PA_hiiiBniBniBnix: ArrayWriters = ArrayWriters('hiiiBniBniBnix', 1)
 
 
 class MetadataRequestTopic(Message):
@@ -88,9 +88,9 @@ class MetadataRequestTopic(Message):
         name: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.name = name
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.name: str | None = name
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class MetadataRequest(Message):
@@ -117,11 +117,11 @@ class MetadataRequest(Message):
         include_topic_authorized_operations: bool = False,  # v8-13
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topics = [] if topics is UNSET else topics
-        self.allow_auto_topic_creation = allow_auto_topic_creation
-        self.include_cluster_authorized_operations = include_cluster_authorized_operations
-        self.include_topic_authorized_operations = include_topic_authorized_operations
-        self.unknown_tags = unknown_tags
+        self.topics: list[MetadataRequestTopic] | None = [] if topics is UNSET else topics
+        self.allow_auto_topic_creation: bool = allow_auto_topic_creation
+        self.include_cluster_authorized_operations: bool = include_cluster_authorized_operations
+        self.include_topic_authorized_operations: bool = include_topic_authorized_operations
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class MetadataResponseBroker(Message):
@@ -142,11 +142,11 @@ class MetadataResponseBroker(Message):
         rack: str | None = None,  # v1-13
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.unknown_tags = unknown_tags
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class MetadataResponsePartition(Message):
@@ -181,14 +181,14 @@ class MetadataResponsePartition(Message):
         offline_replicas: list[int] = UNSET,  # v5-13
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.partition_index = partition_index
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.replica_nodes = [] if replica_nodes is UNSET else replica_nodes
-        self.isr_nodes = [] if isr_nodes is UNSET else isr_nodes
-        self.offline_replicas = [] if offline_replicas is UNSET else offline_replicas
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.partition_index: int = partition_index
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.replica_nodes: list[int] = [] if replica_nodes is UNSET else replica_nodes
+        self.isr_nodes: list[int] = [] if isr_nodes is UNSET else isr_nodes
+        self.offline_replicas: list[int] = [] if offline_replicas is UNSET else offline_replicas
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class MetadataResponseTopic(Message):
@@ -221,13 +221,13 @@ class MetadataResponseTopic(Message):
         topic_authorized_operations: int = -2147483648,  # v8-13
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.name = name
-        self.topic_id = topic_id
-        self.is_internal = is_internal
-        self.partitions = [] if partitions is UNSET else partitions
-        self.topic_authorized_operations = topic_authorized_operations
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.name: str | None = name
+        self.topic_id: bytes = topic_id
+        self.is_internal: bool = is_internal
+        self.partitions: list[MetadataResponsePartition] = [] if partitions is UNSET else partitions
+        self.topic_authorized_operations: int = topic_authorized_operations
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class MetadataResponse(Message):
@@ -261,14 +261,14 @@ class MetadataResponse(Message):
         error_code: int = 0,  # v13
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.brokers = [] if brokers is UNSET else brokers
-        self.cluster_id = cluster_id
-        self.controller_id = controller_id
-        self.topics = [] if topics is UNSET else topics
-        self.cluster_authorized_operations = cluster_authorized_operations
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.brokers: list[MetadataResponseBroker] = [] if brokers is UNSET else brokers
+        self.cluster_id: str | None = cluster_id
+        self.controller_id: int = controller_id
+        self.topics: list[MetadataResponseTopic] = [] if topics is UNSET else topics
+        self.cluster_authorized_operations: int = cluster_authorized_operations
+        self.error_code: int = error_code
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_9(

@@ -46,12 +46,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_iqiB = Struct(">iqiB").unpack_from
-P_ihx = Struct(">ihx").pack
-P_iqi = Struct(">iqi").pack
-P_iqiB = Struct(">iqiB").pack
+U_iqiB: Unpack = Struct(">iqiB").unpack_from
+P_ihx: Pack = Struct(">ihx").pack
+P_iqi: Pack = Struct(">iqi").pack
+P_iqiB: Pack = Struct(">iqiB").pack
 
 
 class OffsetCommitRequestPartition(Message):
@@ -83,12 +83,12 @@ class OffsetCommitRequestPartition(Message):
         committed_metadata: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.committed_offset = committed_offset
-        self.commit_timestamp = commit_timestamp
-        self.committed_leader_epoch = committed_leader_epoch
-        self.committed_metadata = committed_metadata
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.committed_offset: int = committed_offset
+        self.commit_timestamp: int = commit_timestamp
+        self.committed_leader_epoch: int = committed_leader_epoch
+        self.committed_metadata: str | None = committed_metadata
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetCommitRequestTopic(Message):
@@ -109,10 +109,12 @@ class OffsetCommitRequestTopic(Message):
         partitions: list[OffsetCommitRequestPartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[OffsetCommitRequestPartition] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetCommitRequest(Message):
@@ -146,13 +148,13 @@ class OffsetCommitRequest(Message):
         topics: list[OffsetCommitRequestTopic] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.generation_id_or_member_epoch = generation_id_or_member_epoch
-        self.member_id = member_id
-        self.retention_time_ms = retention_time_ms
-        self.group_instance_id = group_instance_id
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.generation_id_or_member_epoch: int = generation_id_or_member_epoch
+        self.member_id: str = member_id
+        self.retention_time_ms: int = retention_time_ms
+        self.group_instance_id: str | None = group_instance_id
+        self.topics: list[OffsetCommitRequestTopic] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetCommitResponsePartition(Message):
@@ -167,9 +169,9 @@ class OffsetCommitResponsePartition(Message):
         error_code: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetCommitResponseTopic(Message):
@@ -190,10 +192,12 @@ class OffsetCommitResponseTopic(Message):
         partitions: list[OffsetCommitResponsePartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[OffsetCommitResponsePartition] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetCommitResponse(Message):
@@ -213,9 +217,9 @@ class OffsetCommitResponse(Message):
         topics: list[OffsetCommitResponseTopic] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[OffsetCommitResponseTopic] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_8(

@@ -33,13 +33,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_hii = Struct(">hii").unpack_from
-U_i = Struct(">i").unpack_from
-U_ih = Struct(">ih").unpack_from
-P_hii = Struct(">hii").pack
+U_h: Unpack = Struct(">h").unpack_from
+U_hii: Unpack = Struct(">hii").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ih: Unpack = Struct(">ih").unpack_from
+P_hii: Pack = Struct(">hii").pack
 
 
 class OffsetDeleteRequestPartition(Message):
@@ -53,8 +53,8 @@ class OffsetDeleteRequestPartition(Message):
         partition_index: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetDeleteRequestTopic(Message):
@@ -69,9 +69,11 @@ class OffsetDeleteRequestTopic(Message):
         partitions: list[OffsetDeleteRequestPartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[OffsetDeleteRequestPartition] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetDeleteRequest(Message):
@@ -86,9 +88,9 @@ class OffsetDeleteRequest(Message):
         topics: list[OffsetDeleteRequestTopic] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[OffsetDeleteRequestTopic] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetDeleteResponsePartition(Message):
@@ -103,9 +105,9 @@ class OffsetDeleteResponsePartition(Message):
         error_code: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetDeleteResponseTopic(Message):
@@ -120,9 +122,11 @@ class OffsetDeleteResponseTopic(Message):
         partitions: list[OffsetDeleteResponsePartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[OffsetDeleteResponsePartition] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetDeleteResponse(Message):
@@ -143,10 +147,10 @@ class OffsetDeleteResponse(Message):
         topics: list[OffsetDeleteResponseTopic] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[OffsetDeleteResponseTopic] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

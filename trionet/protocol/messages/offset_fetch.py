@@ -52,13 +52,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_iqiB = Struct(">iqiB").unpack_from
-P_hx = Struct(">hx").pack
-P_iqi = Struct(">iqi").pack
-P_iqiB = Struct(">iqiB").pack
-PA_16sBnix = ArrayWriters('16sBnix', 1)
+U_iqiB: Unpack = Struct(">iqiB").unpack_from
+P_hx: Pack = Struct(">hx").pack
+P_iqi: Pack = Struct(">iqi").pack
+P_iqiB: Pack = Struct(">iqiB").pack
+PA_16sBnix: ArrayWriters = ArrayWriters('16sBnix', 1)
 
 
 class OffsetFetchRequestTopics(Message):
@@ -79,10 +79,10 @@ class OffsetFetchRequestTopics(Message):
         partition_indexes: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partition_indexes = [] if partition_indexes is UNSET else partition_indexes
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partition_indexes: list[int] = [] if partition_indexes is UNSET else partition_indexes
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetFetchRequestGroup(Message):
@@ -99,11 +99,11 @@ class OffsetFetchRequestGroup(Message):
         topics: list[OffsetFetchRequestTopics] | None = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.member_id: str | None = member_id
+        self.member_epoch: int = member_epoch
+        self.topics: list[OffsetFetchRequestTopics] | None = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetFetchRequest(Message):
@@ -124,11 +124,11 @@ class OffsetFetchRequest(Message):
         require_stable: bool = False,  # v7-10
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is UNSET else topics
-        self.groups = [] if groups is UNSET else groups
-        self.require_stable = require_stable
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[OffsetFetchRequestTopic] | None = [] if topics is UNSET else topics
+        self.groups: list[OffsetFetchRequestGroup] = [] if groups is UNSET else groups
+        self.require_stable: bool = require_stable
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetFetchRequestTopic(Message):
@@ -143,9 +143,9 @@ class OffsetFetchRequestTopic(Message):
         partition_indexes: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is UNSET else partition_indexes
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partition_indexes: list[int] = [] if partition_indexes is UNSET else partition_indexes
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetFetchResponsePartitions(Message):
@@ -175,12 +175,12 @@ class OffsetFetchResponsePartitions(Message):
         error_code: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.committed_offset = committed_offset
-        self.committed_leader_epoch = committed_leader_epoch
-        self.metadata = metadata
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.committed_offset: int = committed_offset
+        self.committed_leader_epoch: int = committed_leader_epoch
+        self.metadata: str | None = metadata
+        self.error_code: int = error_code
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetFetchResponseTopics(Message):
@@ -201,10 +201,12 @@ class OffsetFetchResponseTopics(Message):
         partitions: list[OffsetFetchResponsePartitions] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partitions: list[OffsetFetchResponsePartitions] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetFetchResponseGroup(Message):
@@ -220,10 +222,10 @@ class OffsetFetchResponseGroup(Message):
         error_code: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.topics = [] if topics is UNSET else topics
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.topics: list[OffsetFetchResponseTopics] = [] if topics is UNSET else topics
+        self.error_code: int = error_code
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetFetchResponse(Message):
@@ -245,11 +247,11 @@ class OffsetFetchResponse(Message):
         groups: list[OffsetFetchResponseGroup] = UNSET,  # v8-10
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is UNSET else topics
-        self.error_code = error_code
-        self.groups = [] if groups is UNSET else groups
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[OffsetFetchResponseTopic] = [] if topics is UNSET else topics
+        self.error_code: int = error_code
+        self.groups: list[OffsetFetchResponseGroup] = [] if groups is UNSET else groups
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetFetchResponsePartition(Message):
@@ -279,12 +281,12 @@ class OffsetFetchResponsePartition(Message):
         error_code: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.committed_offset = committed_offset
-        self.committed_leader_epoch = committed_leader_epoch
-        self.metadata = metadata
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.committed_offset: int = committed_offset
+        self.committed_leader_epoch: int = committed_leader_epoch
+        self.metadata: str | None = metadata
+        self.error_code: int = error_code
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetFetchResponseTopic(Message):
@@ -299,9 +301,11 @@ class OffsetFetchResponseTopic(Message):
         partitions: list[OffsetFetchResponsePartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[OffsetFetchResponsePartition] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_6(

@@ -39,12 +39,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_hiiqB = Struct(">hiiqB").unpack_from
-U_iiiB = Struct(">iiiB").unpack_from
-P_hiiqx = Struct(">hiiqx").pack
-P_iiix = Struct(">iiix").pack
+U_hiiqB: Unpack = Struct(">hiiqB").unpack_from
+U_iiiB: Unpack = Struct(">iiiB").unpack_from
+P_hiiqx: Pack = Struct(">hiiqx").pack
+P_iiix: Pack = Struct(">iiix").pack
 
 
 class OffsetForLeaderPartition(Message):
@@ -66,10 +66,10 @@ class OffsetForLeaderPartition(Message):
         leader_epoch: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition = partition
-        self.current_leader_epoch = current_leader_epoch
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.partition: int = partition
+        self.current_leader_epoch: int = current_leader_epoch
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetForLeaderTopic(Message):
@@ -84,9 +84,9 @@ class OffsetForLeaderTopic(Message):
         partitions: list[OffsetForLeaderPartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.partitions: list[OffsetForLeaderPartition] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetForLeaderEpochRequest(Message):
@@ -101,9 +101,9 @@ class OffsetForLeaderEpochRequest(Message):
         topics: list[OffsetForLeaderTopic] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.replica_id = replica_id
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.replica_id: int = replica_id
+        self.topics: list[OffsetForLeaderTopic] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class EpochEndOffset(Message):
@@ -125,11 +125,11 @@ class EpochEndOffset(Message):
         end_offset: int = -1,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.partition = partition
-        self.leader_epoch = leader_epoch
-        self.end_offset = end_offset
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.partition: int = partition
+        self.leader_epoch: int = leader_epoch
+        self.end_offset: int = end_offset
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetForLeaderTopicResult(Message):
@@ -144,9 +144,9 @@ class OffsetForLeaderTopicResult(Message):
         partitions: list[EpochEndOffset] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.partitions: list[EpochEndOffset] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class OffsetForLeaderEpochResponse(Message):
@@ -166,9 +166,9 @@ class OffsetForLeaderEpochResponse(Message):
         topics: list[OffsetForLeaderTopicResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[OffsetForLeaderTopicResult] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_4(

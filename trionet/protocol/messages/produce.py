@@ -50,16 +50,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_hiB = Struct(">hiB").unpack_from
-U_ihqqqB = Struct(">ihqqqB").unpack_from
-U_iiB = Struct(">iiB").unpack_from
-P_hi = Struct(">hi").pack
-P_hiB = Struct(">hiB").pack
-P_ihqqq = Struct(">ihqqq").pack
-P_ihqqqB = Struct(">ihqqqB").pack
-P_iix = Struct(">iix").pack
+U_hiB: Unpack = Struct(">hiB").unpack_from
+U_ihqqqB: Unpack = Struct(">ihqqqB").unpack_from
+U_iiB: Unpack = Struct(">iiB").unpack_from
+P_hi: Pack = Struct(">hi").pack
+P_hiB: Pack = Struct(">hiB").pack
+P_ihqqq: Pack = Struct(">ihqqq").pack
+P_ihqqqB: Pack = Struct(">ihqqqB").pack
+P_iix: Pack = Struct(">iix").pack
 
 
 class PartitionProduceData(Message):
@@ -78,9 +78,9 @@ class PartitionProduceData(Message):
         records: Records = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.index = index
-        self.records = records
-        self.unknown_tags = unknown_tags
+        self.index: int = index
+        self.records: Records = records
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TopicProduceData(Message):
@@ -101,10 +101,12 @@ class TopicProduceData(Message):
         partition_data: list[PartitionProduceData] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partition_data = [] if partition_data is UNSET else partition_data
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partition_data: list[PartitionProduceData] = (
+            [] if partition_data is UNSET else partition_data
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ProduceRequest(Message):
@@ -127,11 +129,11 @@ class ProduceRequest(Message):
         topic_data: list[TopicProduceData] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.transactional_id = transactional_id
-        self.acks = acks
-        self.timeout_ms = timeout_ms
-        self.topic_data = [] if topic_data is UNSET else topic_data
-        self.unknown_tags = unknown_tags
+        self.transactional_id: str | None = transactional_id
+        self.acks: int = acks
+        self.timeout_ms: int = timeout_ms
+        self.topic_data: list[TopicProduceData] = [] if topic_data is UNSET else topic_data
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class BatchIndexAndErrorMessage(Message):
@@ -146,9 +148,9 @@ class BatchIndexAndErrorMessage(Message):
         batch_index_error_message: str | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.batch_index = batch_index
-        self.batch_index_error_message = batch_index_error_message
-        self.unknown_tags = unknown_tags
+        self.batch_index: int = batch_index
+        self.batch_index_error_message: str | None = batch_index_error_message
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class LeaderIdAndEpoch(Message):
@@ -168,9 +170,9 @@ class LeaderIdAndEpoch(Message):
         leader_epoch: int = -1,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class PartitionProduceResponse(Message):
@@ -210,15 +212,17 @@ class PartitionProduceResponse(Message):
         current_leader: LeaderIdAndEpoch | None = None,  # v10-13
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.index = index
-        self.error_code = error_code
-        self.base_offset = base_offset
-        self.log_append_time_ms = log_append_time_ms
-        self.log_start_offset = log_start_offset
-        self.record_errors = [] if record_errors is UNSET else record_errors
-        self.error_message = error_message
-        self.current_leader = current_leader
-        self.unknown_tags = unknown_tags
+        self.index: int = index
+        self.error_code: int = error_code
+        self.base_offset: int = base_offset
+        self.log_append_time_ms: int = log_append_time_ms
+        self.log_start_offset: int = log_start_offset
+        self.record_errors: list[BatchIndexAndErrorMessage] = (
+            [] if record_errors is UNSET else record_errors
+        )
+        self.error_message: str | None = error_message
+        self.current_leader: LeaderIdAndEpoch | None = current_leader
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TopicProduceResponse(Message):
@@ -239,10 +243,12 @@ class TopicProduceResponse(Message):
         partition_responses: list[PartitionProduceResponse] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partition_responses = [] if partition_responses is UNSET else partition_responses
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.topic_id: bytes = topic_id
+        self.partition_responses: list[PartitionProduceResponse] = (
+            [] if partition_responses is UNSET else partition_responses
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class NodeEndpoint(Message):
@@ -263,11 +269,11 @@ class NodeEndpoint(Message):
         rack: str | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.unknown_tags = unknown_tags
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ProduceResponse(Message):
@@ -289,10 +295,10 @@ class ProduceResponse(Message):
         node_endpoints: list[NodeEndpoint] = UNSET,  # v10-13
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.responses = [] if responses is UNSET else responses
-        self.throttle_time_ms = throttle_time_ms
-        self.node_endpoints = [] if node_endpoints is UNSET else node_endpoints
-        self.unknown_tags = unknown_tags
+        self.responses: list[TopicProduceResponse] = [] if responses is UNSET else responses
+        self.throttle_time_ms: int = throttle_time_ms
+        self.node_endpoints: list[NodeEndpoint] = [] if node_endpoints is UNSET else node_endpoints
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_9(

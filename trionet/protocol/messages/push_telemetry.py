@@ -34,12 +34,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_16siobB = Struct(">16si?bB").unpack_from
-P_16siob = Struct(">16si?b").pack
-P_16siobB = Struct(">16si?bB").pack
-P_ihx = Struct(">ihx").pack
+U_16siobB: Unpack = Struct(">16si?bB").unpack_from
+P_16siob: Pack = Struct(">16si?b").pack
+P_16siobB: Pack = Struct(">16si?bB").pack
+P_ihx: Pack = Struct(">ihx").pack
 
 
 class PushTelemetryRequest(Message):
@@ -65,12 +65,12 @@ class PushTelemetryRequest(Message):
         metrics: bytes = b"",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.client_instance_id = client_instance_id
-        self.subscription_id = subscription_id
-        self.terminating = terminating
-        self.compression_type = compression_type
-        self.metrics = metrics
-        self.unknown_tags = unknown_tags
+        self.client_instance_id: bytes = client_instance_id
+        self.subscription_id: int = subscription_id
+        self.terminating: bool = terminating
+        self.compression_type: int = compression_type
+        self.metrics: bytes = metrics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class PushTelemetryResponse(Message):
@@ -90,9 +90,9 @@ class PushTelemetryResponse(Message):
         error_code: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -36,10 +36,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_i16sB = Struct(">i16sB").unpack_from
-P_i16sx = Struct(">i16sx").pack
+U_i16sB: Unpack = Struct(">i16sB").unpack_from
+P_i16sx: Pack = Struct(">i16sx").pack
 
 
 class RemoveRaftVoterRequest(Message):
@@ -56,10 +56,10 @@ class RemoveRaftVoterRequest(Message):
         voter_directory_id: bytes = NO_UUID,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.cluster_id = cluster_id
-        self.voter_id = voter_id
-        self.voter_directory_id = voter_directory_id
-        self.unknown_tags = unknown_tags
+        self.cluster_id: str | None = cluster_id
+        self.voter_id: int = voter_id
+        self.voter_directory_id: bytes = voter_directory_id
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class RemoveRaftVoterResponse(Message):
@@ -80,10 +80,10 @@ class RemoveRaftVoterResponse(Message):
         error_message: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -32,12 +32,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_hqiB = Struct(">hqiB").unpack_from
-U_qB = Struct(">qB").unpack_from
-P_hqix = Struct(">hqix").pack
-P_qx = Struct(">qx").pack
+U_hqiB: Unpack = Struct(">hqiB").unpack_from
+U_qB: Unpack = Struct(">qB").unpack_from
+P_hqix: Pack = Struct(">hqix").pack
+P_qx: Pack = Struct(">qx").pack
 
 
 class RenewDelegationTokenRequest(Message):
@@ -56,9 +56,9 @@ class RenewDelegationTokenRequest(Message):
         renew_period_ms: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.hmac = hmac
-        self.renew_period_ms = renew_period_ms
-        self.unknown_tags = unknown_tags
+        self.hmac: bytes = hmac
+        self.renew_period_ms: int = renew_period_ms
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class RenewDelegationTokenResponse(Message):
@@ -79,10 +79,10 @@ class RenewDelegationTokenResponse(Message):
         throttle_time_ms: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.expiry_timestamp_ms = expiry_timestamp_ms
-        self.throttle_time_ms = throttle_time_ms
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.expiry_timestamp_ms: int = expiry_timestamp_ms
+        self.throttle_time_ms: int = throttle_time_ms
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_2(

@@ -37,10 +37,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_qB = Struct(">qB").unpack_from
-P_qx = Struct(">qx").pack
+U_qB: Unpack = Struct(">qB").unpack_from
+P_qx: Pack = Struct(">qx").pack
 
 
 class SaslAuthenticateRequest(Message):
@@ -58,8 +58,8 @@ class SaslAuthenticateRequest(Message):
         auth_bytes: bytes = b"",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.auth_bytes = auth_bytes
-        self.unknown_tags = unknown_tags
+        self.auth_bytes: bytes = auth_bytes
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class SaslAuthenticateResponse(Message):
@@ -82,11 +82,11 @@ class SaslAuthenticateResponse(Message):
         session_lifetime_ms: int = 0,  # v1-2
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.auth_bytes = auth_bytes
-        self.session_lifetime_ms = session_lifetime_ms
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.auth_bytes: bytes = auth_bytes
+        self.session_lifetime_ms: int = session_lifetime_ms
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_2(

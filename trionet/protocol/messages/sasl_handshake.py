@@ -31,11 +31,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_hi = Struct(">hi").unpack_from
-P_hi = Struct(">hi").pack
+U_h: Unpack = Struct(">h").unpack_from
+U_hi: Unpack = Struct(">hi").unpack_from
+P_hi: Pack = Struct(">hi").pack
 
 
 class SaslHandshakeRequest(Message):
@@ -49,8 +49,8 @@ class SaslHandshakeRequest(Message):
         mechanism: str = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.mechanism = mechanism
-        self.unknown_tags = unknown_tags
+        self.mechanism: str = mechanism
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class SaslHandshakeResponse(Message):
@@ -65,9 +65,9 @@ class SaslHandshakeResponse(Message):
         mechanisms: list[str] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.mechanisms = [] if mechanisms is UNSET else mechanisms
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.mechanisms: list[str] = [] if mechanisms is UNSET else mechanisms
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -51,17 +51,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_ioB = Struct(">i?B").unpack_from
-U_iiB = Struct(">iiB").unpack_from
-U_qqB = Struct(">qqB").unpack_from
-P_io = Struct(">i?").pack
-P_ioB = Struct(">i?B").pack
-P_iix = Struct(">iix").pack
-P_qq = Struct(">qq").pack
-UA_Bnb = ArrayReaders('b', 1)
-PA_qqBnbx = ArrayWriters('qqBnbx', 1)
+U_ioB: Unpack = Struct(">i?B").unpack_from
+U_iiB: Unpack = Struct(">iiB").unpack_from
+U_qqB: Unpack = Struct(">qqB").unpack_from
+P_io: Pack = Struct(">i?").pack
+P_ioB: Pack = Struct(">i?B").pack
+P_iix: Pack = Struct(">iix").pack
+P_qq: Pack = Struct(">qq").pack
+UA_Bnb: ArrayReaders = ArrayReaders('b', 1)
+PA_qqBnbx: ArrayWriters = ArrayWriters('qqBnbx', 1)
 
 
 class AcknowledgementBatch(Message):
@@ -83,10 +83,10 @@ class AcknowledgementBatch(Message):
         acknowledge_types: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.acknowledge_types = [] if acknowledge_types is UNSET else acknowledge_types
-        self.unknown_tags = unknown_tags
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.acknowledge_types: list[int] = [] if acknowledge_types is UNSET else acknowledge_types
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AcknowledgePartition(Message):
@@ -101,11 +101,11 @@ class AcknowledgePartition(Message):
         acknowledgement_batches: list[AcknowledgementBatch] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.acknowledgement_batches = (
+        self.partition_index: int = partition_index
+        self.acknowledgement_batches: list[AcknowledgementBatch] = (
             [] if acknowledgement_batches is UNSET else acknowledgement_batches
         )
-        self.unknown_tags = unknown_tags
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AcknowledgeTopic(Message):
@@ -125,9 +125,9 @@ class AcknowledgeTopic(Message):
         partitions: list[AcknowledgePartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[AcknowledgePartition] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ShareAcknowledgeRequest(Message):
@@ -156,12 +156,12 @@ class ShareAcknowledgeRequest(Message):
         topics: list[AcknowledgeTopic] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.share_session_epoch = share_session_epoch
-        self.is_renew_ack = is_renew_ack
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.group_id: str | None = group_id
+        self.member_id: str | None = member_id
+        self.share_session_epoch: int = share_session_epoch
+        self.is_renew_ack: bool = is_renew_ack
+        self.topics: list[AcknowledgeTopic] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class LeaderIdAndEpoch(Message):
@@ -181,9 +181,9 @@ class LeaderIdAndEpoch(Message):
         leader_epoch: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class PartitionData(Message):
@@ -205,11 +205,13 @@ class PartitionData(Message):
         current_leader: LeaderIdAndEpoch = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.current_leader = LeaderIdAndEpoch() if current_leader is UNSET else current_leader
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.current_leader: LeaderIdAndEpoch = (
+            LeaderIdAndEpoch() if current_leader is UNSET else current_leader
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ShareAcknowledgeTopicResponse(Message):
@@ -229,9 +231,9 @@ class ShareAcknowledgeTopicResponse(Message):
         partitions: list[PartitionData] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[PartitionData] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class NodeEndpoint(Message):
@@ -252,11 +254,11 @@ class NodeEndpoint(Message):
         rack: str | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.unknown_tags = unknown_tags
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ShareAcknowledgeResponse(Message):
@@ -291,13 +293,15 @@ class ShareAcknowledgeResponse(Message):
         node_endpoints: list[NodeEndpoint] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.acquisition_lock_timeout_ms = acquisition_lock_timeout_ms
-        self.responses = [] if responses is UNSET else responses
-        self.node_endpoints = [] if node_endpoints is UNSET else node_endpoints
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.acquisition_lock_timeout_ms: int = acquisition_lock_timeout_ms
+        self.responses: list[ShareAcknowledgeTopicResponse] = (
+            [] if responses is UNSET else responses
+        )
+        self.node_endpoints: list[NodeEndpoint] = [] if node_endpoints is UNSET else node_endpoints
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_1(

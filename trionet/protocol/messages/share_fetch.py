@@ -56,23 +56,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_iiB = Struct(">iiB").unpack_from
-U_iiiiiiB = Struct(">iiiiiiB").unpack_from
-U_iiiiiiboB = Struct(">iiiiiib?B").unpack_from
-U_qqB = Struct(">qqB").unpack_from
-U_qqhB = Struct(">qqhB").unpack_from
-P_iiiiii = Struct(">iiiiii").pack
-P_iiiiiiB = Struct(">iiiiiiB").pack
-P_iiiiiibo = Struct(">iiiiiib?").pack
-P_iiiiiiboB = Struct(">iiiiiib?B").pack
-P_iix = Struct(">iix").pack
-P_qq = Struct(">qq").pack
-P_qqhx = Struct(">qqhx").pack
-UA_Bnb = ArrayReaders('b', 1)
-PA_16sBnix = ArrayWriters('16sBnix', 1)
-PA_qqBnbx = ArrayWriters('qqBnbx', 1)
+U_iiB: Unpack = Struct(">iiB").unpack_from
+U_iiiiiiB: Unpack = Struct(">iiiiiiB").unpack_from
+U_iiiiiiboB: Unpack = Struct(">iiiiiib?B").unpack_from
+U_qqB: Unpack = Struct(">qqB").unpack_from
+U_qqhB: Unpack = Struct(">qqhB").unpack_from
+P_iiiiii: Pack = Struct(">iiiiii").pack
+P_iiiiiiB: Pack = Struct(">iiiiiiB").pack
+P_iiiiiibo: Pack = Struct(">iiiiiib?").pack
+P_iiiiiiboB: Pack = Struct(">iiiiiib?B").pack
+P_iix: Pack = Struct(">iix").pack
+P_qq: Pack = Struct(">qq").pack
+P_qqhx: Pack = Struct(">qqhx").pack
+UA_Bnb: ArrayReaders = ArrayReaders('b', 1)
+PA_16sBnix: ArrayWriters = ArrayWriters('16sBnix', 1)
+PA_qqBnbx: ArrayWriters = ArrayWriters('qqBnbx', 1)
 
 
 class AcknowledgementBatch(Message):
@@ -94,10 +94,10 @@ class AcknowledgementBatch(Message):
         acknowledge_types: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.acknowledge_types = [] if acknowledge_types is UNSET else acknowledge_types
-        self.unknown_tags = unknown_tags
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.acknowledge_types: list[int] = [] if acknowledge_types is UNSET else acknowledge_types
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class FetchPartition(Message):
@@ -112,11 +112,11 @@ class FetchPartition(Message):
         acknowledgement_batches: list[AcknowledgementBatch] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.acknowledgement_batches = (
+        self.partition_index: int = partition_index
+        self.acknowledgement_batches: list[AcknowledgementBatch] = (
             [] if acknowledgement_batches is UNSET else acknowledgement_batches
         )
-        self.unknown_tags = unknown_tags
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class FetchTopic(Message):
@@ -136,9 +136,9 @@ class FetchTopic(Message):
         partitions: list[FetchPartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[FetchPartition] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ForgottenTopic(Message):
@@ -158,9 +158,9 @@ class ForgottenTopic(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ShareFetchRequest(Message):
@@ -208,19 +208,21 @@ class ShareFetchRequest(Message):
         forgotten_topics_data: list[ForgottenTopic] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.share_session_epoch = share_session_epoch
-        self.max_wait_ms = max_wait_ms
-        self.min_bytes = min_bytes
-        self.max_bytes = max_bytes
-        self.max_records = max_records
-        self.batch_size = batch_size
-        self.share_acquire_mode = share_acquire_mode
-        self.is_renew_ack = is_renew_ack
-        self.topics = [] if topics is UNSET else topics
-        self.forgotten_topics_data = [] if forgotten_topics_data is UNSET else forgotten_topics_data
-        self.unknown_tags = unknown_tags
+        self.group_id: str | None = group_id
+        self.member_id: str | None = member_id
+        self.share_session_epoch: int = share_session_epoch
+        self.max_wait_ms: int = max_wait_ms
+        self.min_bytes: int = min_bytes
+        self.max_bytes: int = max_bytes
+        self.max_records: int = max_records
+        self.batch_size: int = batch_size
+        self.share_acquire_mode: int = share_acquire_mode
+        self.is_renew_ack: bool = is_renew_ack
+        self.topics: list[FetchTopic] = [] if topics is UNSET else topics
+        self.forgotten_topics_data: list[ForgottenTopic] = (
+            [] if forgotten_topics_data is UNSET else forgotten_topics_data
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class LeaderIdAndEpoch(Message):
@@ -240,9 +242,9 @@ class LeaderIdAndEpoch(Message):
         leader_epoch: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.leader_id = leader_id
-        self.leader_epoch = leader_epoch
-        self.unknown_tags = unknown_tags
+        self.leader_id: int = leader_id
+        self.leader_epoch: int = leader_epoch
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class AcquiredRecords(Message):
@@ -263,10 +265,10 @@ class AcquiredRecords(Message):
         delivery_count: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.first_offset = first_offset
-        self.last_offset = last_offset
-        self.delivery_count = delivery_count
-        self.unknown_tags = unknown_tags
+        self.first_offset: int = first_offset
+        self.last_offset: int = last_offset
+        self.delivery_count: int = delivery_count
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class PartitionData(Message):
@@ -303,15 +305,19 @@ class PartitionData(Message):
         acquired_records: list[AcquiredRecords] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.error_message = error_message
-        self.acknowledge_error_code = acknowledge_error_code
-        self.acknowledge_error_message = acknowledge_error_message
-        self.current_leader = LeaderIdAndEpoch() if current_leader is UNSET else current_leader
-        self.records = records
-        self.acquired_records = [] if acquired_records is UNSET else acquired_records
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.acknowledge_error_code: int = acknowledge_error_code
+        self.acknowledge_error_message: str | None = acknowledge_error_message
+        self.current_leader: LeaderIdAndEpoch = (
+            LeaderIdAndEpoch() if current_leader is UNSET else current_leader
+        )
+        self.records: Chunk = records
+        self.acquired_records: list[AcquiredRecords] = (
+            [] if acquired_records is UNSET else acquired_records
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ShareFetchableTopicResponse(Message):
@@ -331,9 +337,9 @@ class ShareFetchableTopicResponse(Message):
         partitions: list[PartitionData] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[PartitionData] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class NodeEndpoint(Message):
@@ -354,11 +360,11 @@ class NodeEndpoint(Message):
         rack: str | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.node_id = node_id
-        self.host = host
-        self.port = port
-        self.rack = rack
-        self.unknown_tags = unknown_tags
+        self.node_id: int = node_id
+        self.host: str = host
+        self.port: int = port
+        self.rack: str | None = rack
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ShareFetchResponse(Message):
@@ -393,13 +399,13 @@ class ShareFetchResponse(Message):
         node_endpoints: list[NodeEndpoint] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.acquisition_lock_timeout_ms = acquisition_lock_timeout_ms
-        self.responses = [] if responses is UNSET else responses
-        self.node_endpoints = [] if node_endpoints is UNSET else node_endpoints
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.acquisition_lock_timeout_ms: int = acquisition_lock_timeout_ms
+        self.responses: list[ShareFetchableTopicResponse] = [] if responses is UNSET else responses
+        self.node_endpoints: list[NodeEndpoint] = [] if node_endpoints is UNSET else node_endpoints
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_1(

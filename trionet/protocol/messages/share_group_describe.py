@@ -53,11 +53,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_iiB = Struct(">iiB").unpack_from
-P_ii = Struct(">ii").pack
-P_iiB = Struct(">iiB").pack
+U_iiB: Unpack = Struct(">iiB").unpack_from
+P_ii: Pack = Struct(">ii").pack
+P_iiB: Pack = Struct(">iiB").pack
 
 
 class ShareGroupDescribeRequest(Message):
@@ -77,9 +77,9 @@ class ShareGroupDescribeRequest(Message):
         include_authorized_operations: bool = False,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_ids = [] if group_ids is UNSET else group_ids
-        self.include_authorized_operations = include_authorized_operations
-        self.unknown_tags = unknown_tags
+        self.group_ids: list[str] = [] if group_ids is UNSET else group_ids
+        self.include_authorized_operations: bool = include_authorized_operations
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TopicPartitions(Message):
@@ -100,10 +100,10 @@ class TopicPartitions(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.topic_name = topic_name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.topic_name: str = topic_name
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Assignment(Message):
@@ -117,8 +117,10 @@ class Assignment(Message):
         topic_partitions: list[TopicPartitions] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_partitions = [] if topic_partitions is UNSET else topic_partitions
-        self.unknown_tags = unknown_tags
+        self.topic_partitions: list[TopicPartitions] = (
+            [] if topic_partitions is UNSET else topic_partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Member(Message):
@@ -147,16 +149,16 @@ class Member(Message):
         assignment: Assignment = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.member_id = member_id
-        self.rack_id = rack_id
-        self.member_epoch = member_epoch
-        self.client_id = client_id
-        self.client_host = client_host
-        self.subscribed_topic_names = (
+        self.member_id: str = member_id
+        self.rack_id: str | None = rack_id
+        self.member_epoch: int = member_epoch
+        self.client_id: str = client_id
+        self.client_host: str = client_host
+        self.subscribed_topic_names: list[str] = (
             [] if subscribed_topic_names is UNSET else subscribed_topic_names
         )
-        self.assignment = Assignment() if assignment is UNSET else assignment
-        self.unknown_tags = unknown_tags
+        self.assignment: Assignment = Assignment() if assignment is UNSET else assignment
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribedGroup(Message):
@@ -193,16 +195,16 @@ class DescribedGroup(Message):
         authorized_operations: int = -2147483648,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.group_id = group_id
-        self.group_state = group_state
-        self.group_epoch = group_epoch
-        self.assignment_epoch = assignment_epoch
-        self.assignor_name = assignor_name
-        self.members = [] if members is UNSET else members
-        self.authorized_operations = authorized_operations
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.group_id: str = group_id
+        self.group_state: str = group_state
+        self.group_epoch: int = group_epoch
+        self.assignment_epoch: int = assignment_epoch
+        self.assignor_name: str = assignor_name
+        self.members: list[Member] = [] if members is UNSET else members
+        self.authorized_operations: int = authorized_operations
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ShareGroupDescribeResponse(Message):
@@ -222,9 +224,9 @@ class ShareGroupDescribeResponse(Message):
         groups: list[DescribedGroup] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is UNSET else groups
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.groups: list[DescribedGroup] = [] if groups is UNSET else groups
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_1(

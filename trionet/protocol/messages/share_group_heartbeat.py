@@ -49,11 +49,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_iib = Struct(">iib").unpack_from
-P_iib = Struct(">iib").pack
-PA_16sBnix = ArrayWriters('16sBnix', 1)
+U_iib: Unpack = Struct(">iib").unpack_from
+P_iib: Pack = Struct(">iib").pack
+PA_16sBnix: ArrayWriters = ArrayWriters('16sBnix', 1)
 
 
 class ShareGroupHeartbeatRequest(Message):
@@ -82,12 +82,12 @@ class ShareGroupHeartbeatRequest(Message):
         subscribed_topic_names: list[str] | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.rack_id = rack_id
-        self.subscribed_topic_names = subscribed_topic_names
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.member_id: str = member_id
+        self.member_epoch: int = member_epoch
+        self.rack_id: str | None = rack_id
+        self.subscribed_topic_names: list[str] | None = subscribed_topic_names
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TopicPartitions(Message):
@@ -107,9 +107,9 @@ class TopicPartitions(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_id = topic_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic_id: bytes = topic_id
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Assignment(Message):
@@ -123,8 +123,10 @@ class Assignment(Message):
         topic_partitions: list[TopicPartitions] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic_partitions = [] if topic_partitions is UNSET else topic_partitions
-        self.unknown_tags = unknown_tags
+        self.topic_partitions: list[TopicPartitions] = (
+            [] if topic_partitions is UNSET else topic_partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ShareGroupHeartbeatResponse(Message):
@@ -159,14 +161,14 @@ class ShareGroupHeartbeatResponse(Message):
         assignment: Assignment | None = None,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.heartbeat_interval_ms = heartbeat_interval_ms
-        self.assignment = assignment
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.member_id: str | None = member_id
+        self.member_epoch: int = member_epoch
+        self.heartbeat_interval_ms: int = heartbeat_interval_ms
+        self.assignment: Assignment | None = assignment
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_1(

@@ -52,15 +52,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_HB = Struct(">HB").unpack_from
-U_b = Struct(">b").unpack_from
-U_iib = Struct(">iib").unpack_from
-U_iqB = Struct(">iqB").unpack_from
-P_Hx = Struct(">Hx").pack
-P_iib = Struct(">iib").pack
-P_iqx = Struct(">iqx").pack
+U_HB: Unpack = Struct(">HB").unpack_from
+U_b: Unpack = Struct(">b").unpack_from
+U_iib: Unpack = Struct(">iib").unpack_from
+U_iqB: Unpack = Struct(">iqB").unpack_from
+P_Hx: Pack = Struct(">Hx").pack
+P_iib: Pack = Struct(">iib").pack
+P_iqx: Pack = Struct(">iqx").pack
 
 
 class StreamsGroupDescribeRequest(Message):
@@ -80,9 +80,9 @@ class StreamsGroupDescribeRequest(Message):
         include_authorized_operations: bool = False,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_ids = [] if group_ids is UNSET else group_ids
-        self.include_authorized_operations = include_authorized_operations
-        self.unknown_tags = unknown_tags
+        self.group_ids: list[str] = [] if group_ids is UNSET else group_ids
+        self.include_authorized_operations: bool = include_authorized_operations
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class KeyValue(Message):
@@ -97,9 +97,9 @@ class KeyValue(Message):
         value: str = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.key = key
-        self.value = value
-        self.unknown_tags = unknown_tags
+        self.key: str = key
+        self.value: str = value
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TopicInfo(Message):
@@ -116,11 +116,11 @@ class TopicInfo(Message):
         topic_configs: list[KeyValue] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = partitions
-        self.replication_factor = replication_factor
-        self.topic_configs = [] if topic_configs is UNSET else topic_configs
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: int = partitions
+        self.replication_factor: int = replication_factor
+        self.topic_configs: list[KeyValue] = [] if topic_configs is UNSET else topic_configs
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Subtopology(Message):
@@ -145,18 +145,18 @@ class Subtopology(Message):
         repartition_source_topics: list[TopicInfo] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.source_topics = [] if source_topics is UNSET else source_topics
-        self.repartition_sink_topics = (
+        self.subtopology_id: str = subtopology_id
+        self.source_topics: list[str] = [] if source_topics is UNSET else source_topics
+        self.repartition_sink_topics: list[str] = (
             [] if repartition_sink_topics is UNSET else repartition_sink_topics
         )
-        self.state_changelog_topics = (
+        self.state_changelog_topics: list[TopicInfo] = (
             [] if state_changelog_topics is UNSET else state_changelog_topics
         )
-        self.repartition_source_topics = (
+        self.repartition_source_topics: list[TopicInfo] = (
             [] if repartition_source_topics is UNSET else repartition_source_topics
         )
-        self.unknown_tags = unknown_tags
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Topology(Message):
@@ -171,9 +171,11 @@ class Topology(Message):
         subtopologies: list[Subtopology] | None = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.epoch = epoch
-        self.subtopologies = [] if subtopologies is UNSET else subtopologies
-        self.unknown_tags = unknown_tags
+        self.epoch: int = epoch
+        self.subtopologies: list[Subtopology] | None = (
+            [] if subtopologies is UNSET else subtopologies
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Endpoint(Message):
@@ -188,9 +190,9 @@ class Endpoint(Message):
         port: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TaskOffset(Message):
@@ -206,10 +208,10 @@ class TaskOffset(Message):
         offset: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.partition = partition
-        self.offset = offset
-        self.unknown_tags = unknown_tags
+        self.subtopology_id: str = subtopology_id
+        self.partition: int = partition
+        self.offset: int = offset
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TaskIds(Message):
@@ -224,9 +226,9 @@ class TaskIds(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.subtopology_id: str = subtopology_id
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Assignment(Message):
@@ -242,10 +244,10 @@ class Assignment(Message):
         warmup_tasks: list[TaskIds] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.active_tasks = [] if active_tasks is UNSET else active_tasks
-        self.standby_tasks = [] if standby_tasks is UNSET else standby_tasks
-        self.warmup_tasks = [] if warmup_tasks is UNSET else warmup_tasks
-        self.unknown_tags = unknown_tags
+        self.active_tasks: list[TaskIds] = [] if active_tasks is UNSET else active_tasks
+        self.standby_tasks: list[TaskIds] = [] if standby_tasks is UNSET else standby_tasks
+        self.warmup_tasks: list[TaskIds] = [] if warmup_tasks is UNSET else warmup_tasks
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Member(Message):
@@ -294,22 +296,26 @@ class Member(Message):
         is_classic: bool = False,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.client_id = client_id
-        self.client_host = client_host
-        self.topology_epoch = topology_epoch
-        self.process_id = process_id
-        self.user_endpoint = user_endpoint
-        self.client_tags = [] if client_tags is UNSET else client_tags
-        self.task_offsets = [] if task_offsets is UNSET else task_offsets
-        self.task_end_offsets = [] if task_end_offsets is UNSET else task_end_offsets
-        self.assignment = Assignment() if assignment is UNSET else assignment
-        self.target_assignment = Assignment() if target_assignment is UNSET else target_assignment
-        self.is_classic = is_classic
-        self.unknown_tags = unknown_tags
+        self.member_id: str = member_id
+        self.member_epoch: int = member_epoch
+        self.instance_id: str | None = instance_id
+        self.rack_id: str | None = rack_id
+        self.client_id: str = client_id
+        self.client_host: str = client_host
+        self.topology_epoch: int = topology_epoch
+        self.process_id: str = process_id
+        self.user_endpoint: Endpoint | None = user_endpoint
+        self.client_tags: list[KeyValue] = [] if client_tags is UNSET else client_tags
+        self.task_offsets: list[TaskOffset] = [] if task_offsets is UNSET else task_offsets
+        self.task_end_offsets: list[TaskOffset] = (
+            [] if task_end_offsets is UNSET else task_end_offsets
+        )
+        self.assignment: Assignment = Assignment() if assignment is UNSET else assignment
+        self.target_assignment: Assignment = (
+            Assignment() if target_assignment is UNSET else target_assignment
+        )
+        self.is_classic: bool = is_classic
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class DescribedGroup(Message):
@@ -346,16 +352,16 @@ class DescribedGroup(Message):
         authorized_operations: int = -2147483648,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.error_code = error_code
-        self.error_message = error_message
-        self.group_id = group_id
-        self.group_state = group_state
-        self.group_epoch = group_epoch
-        self.assignment_epoch = assignment_epoch
-        self.topology = topology
-        self.members = [] if members is UNSET else members
-        self.authorized_operations = authorized_operations
-        self.unknown_tags = unknown_tags
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.group_id: str = group_id
+        self.group_state: str = group_state
+        self.group_epoch: int = group_epoch
+        self.assignment_epoch: int = assignment_epoch
+        self.topology: Topology | None = topology
+        self.members: list[Member] = [] if members is UNSET else members
+        self.authorized_operations: int = authorized_operations
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class StreamsGroupDescribeResponse(Message):
@@ -375,9 +381,9 @@ class StreamsGroupDescribeResponse(Message):
         groups: list[DescribedGroup] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.groups = [] if groups is UNSET else groups
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.groups: list[DescribedGroup] = [] if groups is UNSET else groups
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -52,23 +52,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_HB = Struct(">HB").unpack_from
-U_b = Struct(">b").unpack_from
-U_ib = Struct(">ib").unpack_from
-U_iiB = Struct(">iiB").unpack_from
-U_iiiiB = Struct(">iiiiB").unpack_from
-U_iqB = Struct(">iqB").unpack_from
-P_Hx = Struct(">Hx").pack
-P_ib = Struct(">ib").pack
-P_ii = Struct(">ii").pack
-P_iiB = Struct(">iiB").pack
-P_iiii = Struct(">iiii").pack
-P_iiiiB = Struct(">iiiiB").pack
-P_iqx = Struct(">iqx").pack
-UA_Bnh = ArrayReaders('h', 1)
-PA_BnhBnhBnhx = ArrayWriters('BnhBnhBnhx', 1)
+U_HB: Unpack = Struct(">HB").unpack_from
+U_b: Unpack = Struct(">b").unpack_from
+U_ib: Unpack = Struct(">ib").unpack_from
+U_iiB: Unpack = Struct(">iiB").unpack_from
+U_iiiiB: Unpack = Struct(">iiiiB").unpack_from
+U_iqB: Unpack = Struct(">iqB").unpack_from
+P_Hx: Pack = Struct(">Hx").pack
+P_ib: Pack = Struct(">ib").pack
+P_ii: Pack = Struct(">ii").pack
+P_iiB: Pack = Struct(">iiB").pack
+P_iiii: Pack = Struct(">iiii").pack
+P_iiiiB: Pack = Struct(">iiiiB").pack
+P_iqx: Pack = Struct(">iqx").pack
+UA_Bnh: ArrayReaders = ArrayReaders('h', 1)
+PA_BnhBnhBnhx: ArrayWriters = ArrayWriters('BnhBnhBnhx', 1)
 
 
 class KeyValue(Message):
@@ -83,9 +83,9 @@ class KeyValue(Message):
         value: str = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.key = key
-        self.value = value
-        self.unknown_tags = unknown_tags
+        self.key: str = key
+        self.value: str = value
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TopicInfo(Message):
@@ -102,11 +102,11 @@ class TopicInfo(Message):
         topic_configs: list[KeyValue] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = partitions
-        self.replication_factor = replication_factor
-        self.topic_configs = [] if topic_configs is UNSET else topic_configs
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: int = partitions
+        self.replication_factor: int = replication_factor
+        self.topic_configs: list[KeyValue] = [] if topic_configs is UNSET else topic_configs
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class CopartitionGroup(Message):
@@ -122,12 +122,14 @@ class CopartitionGroup(Message):
         repartition_source_topics: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.source_topics = [] if source_topics is UNSET else source_topics
-        self.source_topic_regex = [] if source_topic_regex is UNSET else source_topic_regex
-        self.repartition_source_topics = (
+        self.source_topics: list[int] = [] if source_topics is UNSET else source_topics
+        self.source_topic_regex: list[int] = (
+            [] if source_topic_regex is UNSET else source_topic_regex
+        )
+        self.repartition_source_topics: list[int] = (
             [] if repartition_source_topics is UNSET else repartition_source_topics
         )
-        self.unknown_tags = unknown_tags
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Subtopology(Message):
@@ -156,20 +158,24 @@ class Subtopology(Message):
         copartition_groups: list[CopartitionGroup] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.source_topics = [] if source_topics is UNSET else source_topics
-        self.source_topic_regex = [] if source_topic_regex is UNSET else source_topic_regex
-        self.state_changelog_topics = (
+        self.subtopology_id: str = subtopology_id
+        self.source_topics: list[str] = [] if source_topics is UNSET else source_topics
+        self.source_topic_regex: list[str] = (
+            [] if source_topic_regex is UNSET else source_topic_regex
+        )
+        self.state_changelog_topics: list[TopicInfo] = (
             [] if state_changelog_topics is UNSET else state_changelog_topics
         )
-        self.repartition_sink_topics = (
+        self.repartition_sink_topics: list[str] = (
             [] if repartition_sink_topics is UNSET else repartition_sink_topics
         )
-        self.repartition_source_topics = (
+        self.repartition_source_topics: list[TopicInfo] = (
             [] if repartition_source_topics is UNSET else repartition_source_topics
         )
-        self.copartition_groups = [] if copartition_groups is UNSET else copartition_groups
-        self.unknown_tags = unknown_tags
+        self.copartition_groups: list[CopartitionGroup] = (
+            [] if copartition_groups is UNSET else copartition_groups
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Topology(Message):
@@ -184,9 +190,9 @@ class Topology(Message):
         subtopologies: list[Subtopology] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.epoch = epoch
-        self.subtopologies = [] if subtopologies is UNSET else subtopologies
-        self.unknown_tags = unknown_tags
+        self.epoch: int = epoch
+        self.subtopologies: list[Subtopology] = [] if subtopologies is UNSET else subtopologies
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class RequestTaskIds(Message):
@@ -201,9 +207,9 @@ class RequestTaskIds(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.subtopology_id: str = subtopology_id
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class RequestEndpoint(Message):
@@ -218,9 +224,9 @@ class RequestEndpoint(Message):
         port: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TaskOffset(Message):
@@ -236,10 +242,10 @@ class TaskOffset(Message):
         offset: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.partition = partition
-        self.offset = offset
-        self.unknown_tags = unknown_tags
+        self.subtopology_id: str = subtopology_id
+        self.partition: int = partition
+        self.offset: int = offset
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class StreamsGroupHeartbeatRequest(Message):
@@ -293,24 +299,32 @@ class StreamsGroupHeartbeatRequest(Message):
         shutdown_application: bool = False,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.endpoint_information_epoch = endpoint_information_epoch
-        self.instance_id = instance_id
-        self.rack_id = rack_id
-        self.rebalance_timeout_ms = rebalance_timeout_ms
-        self.topology = topology
-        self.active_tasks = [] if active_tasks is UNSET else active_tasks
-        self.standby_tasks = [] if standby_tasks is UNSET else standby_tasks
-        self.warmup_tasks = [] if warmup_tasks is UNSET else warmup_tasks
-        self.process_id = process_id
-        self.user_endpoint = user_endpoint
-        self.client_tags = [] if client_tags is UNSET else client_tags
-        self.task_offsets = [] if task_offsets is UNSET else task_offsets
-        self.task_end_offsets = [] if task_end_offsets is UNSET else task_end_offsets
-        self.shutdown_application = shutdown_application
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.member_id: str = member_id
+        self.member_epoch: int = member_epoch
+        self.endpoint_information_epoch: int = endpoint_information_epoch
+        self.instance_id: str | None = instance_id
+        self.rack_id: str | None = rack_id
+        self.rebalance_timeout_ms: int = rebalance_timeout_ms
+        self.topology: Topology | None = topology
+        self.active_tasks: list[RequestTaskIds] | None = (
+            [] if active_tasks is UNSET else active_tasks
+        )
+        self.standby_tasks: list[RequestTaskIds] | None = (
+            [] if standby_tasks is UNSET else standby_tasks
+        )
+        self.warmup_tasks: list[RequestTaskIds] | None = (
+            [] if warmup_tasks is UNSET else warmup_tasks
+        )
+        self.process_id: str | None = process_id
+        self.user_endpoint: RequestEndpoint | None = user_endpoint
+        self.client_tags: list[KeyValue] | None = [] if client_tags is UNSET else client_tags
+        self.task_offsets: list[TaskOffset] | None = [] if task_offsets is UNSET else task_offsets
+        self.task_end_offsets: list[TaskOffset] | None = (
+            [] if task_end_offsets is UNSET else task_end_offsets
+        )
+        self.shutdown_application: bool = shutdown_application
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class Status(Message):
@@ -325,9 +339,9 @@ class Status(Message):
         status_detail: str = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.status_code = status_code
-        self.status_detail = status_detail
-        self.unknown_tags = unknown_tags
+        self.status_code: int = status_code
+        self.status_detail: str = status_detail
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ResponseTaskIds(Message):
@@ -342,9 +356,9 @@ class ResponseTaskIds(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.subtopology_id = subtopology_id
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.subtopology_id: str = subtopology_id
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class ResponseEndpoint(Message):
@@ -359,9 +373,9 @@ class ResponseEndpoint(Message):
         port: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.host = host
-        self.port = port
-        self.unknown_tags = unknown_tags
+        self.host: str = host
+        self.port: int = port
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TopicPartition(Message):
@@ -376,9 +390,9 @@ class TopicPartition(Message):
         partitions: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.topic = topic
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.topic: str = topic
+        self.partitions: list[int] = [] if partitions is UNSET else partitions
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class EndpointToPartitions(Message):
@@ -394,10 +408,16 @@ class EndpointToPartitions(Message):
         standby_partitions: list[TopicPartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.user_endpoint = ResponseEndpoint() if user_endpoint is UNSET else user_endpoint
-        self.active_partitions = [] if active_partitions is UNSET else active_partitions
-        self.standby_partitions = [] if standby_partitions is UNSET else standby_partitions
-        self.unknown_tags = unknown_tags
+        self.user_endpoint: ResponseEndpoint = (
+            ResponseEndpoint() if user_endpoint is UNSET else user_endpoint
+        )
+        self.active_partitions: list[TopicPartition] = (
+            [] if active_partitions is UNSET else active_partitions
+        )
+        self.standby_partitions: list[TopicPartition] = (
+            [] if standby_partitions is UNSET else standby_partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class StreamsGroupHeartbeatResponse(Message):
@@ -446,23 +466,29 @@ class StreamsGroupHeartbeatResponse(Message):
         partitions_by_user_endpoint: list[EndpointToPartitions] | None = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.member_id = member_id
-        self.member_epoch = member_epoch
-        self.heartbeat_interval_ms = heartbeat_interval_ms
-        self.acceptable_recovery_lag = acceptable_recovery_lag
-        self.task_offset_interval_ms = task_offset_interval_ms
-        self.status = [] if status is UNSET else status
-        self.active_tasks = [] if active_tasks is UNSET else active_tasks
-        self.standby_tasks = [] if standby_tasks is UNSET else standby_tasks
-        self.warmup_tasks = [] if warmup_tasks is UNSET else warmup_tasks
-        self.endpoint_information_epoch = endpoint_information_epoch
-        self.partitions_by_user_endpoint = (
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.member_id: str = member_id
+        self.member_epoch: int = member_epoch
+        self.heartbeat_interval_ms: int = heartbeat_interval_ms
+        self.acceptable_recovery_lag: int = acceptable_recovery_lag
+        self.task_offset_interval_ms: int = task_offset_interval_ms
+        self.status: list[Status] | None = [] if status is UNSET else status
+        self.active_tasks: list[ResponseTaskIds] | None = (
+            [] if active_tasks is UNSET else active_tasks
+        )
+        self.standby_tasks: list[ResponseTaskIds] | None = (
+            [] if standby_tasks is UNSET else standby_tasks
+        )
+        self.warmup_tasks: list[ResponseTaskIds] | None = (
+            [] if warmup_tasks is UNSET else warmup_tasks
+        )
+        self.endpoint_information_epoch: int = endpoint_information_epoch
+        self.partitions_by_user_endpoint: list[EndpointToPartitions] | None = (
             [] if partitions_by_user_endpoint is UNSET else partitions_by_user_endpoint
         )
-        self.unknown_tags = unknown_tags
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

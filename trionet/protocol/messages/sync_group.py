@@ -58,9 +58,9 @@ class SyncGroupRequestAssignment(Message):
         assignment: bytes = b"",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.member_id = member_id
-        self.assignment = assignment
-        self.unknown_tags = unknown_tags
+        self.member_id: str = member_id
+        self.assignment: bytes = assignment
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class SyncGroupRequest(Message):
@@ -94,14 +94,16 @@ class SyncGroupRequest(Message):
         assignments: list[SyncGroupRequestAssignment] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.group_id = group_id
-        self.generation_id = generation_id
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.protocol_type = protocol_type
-        self.protocol_name = protocol_name
-        self.assignments = [] if assignments is UNSET else assignments
-        self.unknown_tags = unknown_tags
+        self.group_id: str = group_id
+        self.generation_id: int = generation_id
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.protocol_type: str | None = protocol_type
+        self.protocol_name: str | None = protocol_name
+        self.assignments: list[SyncGroupRequestAssignment] = (
+            [] if assignments is UNSET else assignments
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class SyncGroupResponse(Message):
@@ -131,12 +133,12 @@ class SyncGroupResponse(Message):
         assignment: bytes = b"",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.protocol_type = protocol_type
-        self.protocol_name = protocol_name
-        self.assignment = assignment
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.protocol_type: str | None = protocol_type
+        self.protocol_name: str | None = protocol_name
+        self.assignment: bytes = assignment
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_4(

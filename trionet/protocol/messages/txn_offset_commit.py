@@ -40,15 +40,15 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_iqiB = Struct(">iqiB").unpack_from
-U_qhiB = Struct(">qhiB").unpack_from
-P_ihx = Struct(">ihx").pack
-P_iqi = Struct(">iqi").pack
-P_iqiB = Struct(">iqiB").pack
-P_qhi = Struct(">qhi").pack
-P_qhiB = Struct(">qhiB").pack
+U_iqiB: Unpack = Struct(">iqiB").unpack_from
+U_qhiB: Unpack = Struct(">qhiB").unpack_from
+P_ihx: Pack = Struct(">ihx").pack
+P_iqi: Pack = Struct(">iqi").pack
+P_iqiB: Pack = Struct(">iqiB").pack
+P_qhi: Pack = Struct(">qhi").pack
+P_qhiB: Pack = Struct(">qhiB").pack
 
 
 class TxnOffsetCommitRequestPartition(Message):
@@ -77,11 +77,11 @@ class TxnOffsetCommitRequestPartition(Message):
         committed_metadata: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.committed_offset = committed_offset
-        self.committed_leader_epoch = committed_leader_epoch
-        self.committed_metadata = committed_metadata
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.committed_offset: int = committed_offset
+        self.committed_leader_epoch: int = committed_leader_epoch
+        self.committed_metadata: str | None = committed_metadata
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TxnOffsetCommitRequestTopic(Message):
@@ -96,9 +96,11 @@ class TxnOffsetCommitRequestTopic(Message):
         partitions: list[TxnOffsetCommitRequestPartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[TxnOffsetCommitRequestPartition] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TxnOffsetCommitRequest(Message):
@@ -135,15 +137,15 @@ class TxnOffsetCommitRequest(Message):
         topics: list[TxnOffsetCommitRequestTopic] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.transactional_id = transactional_id
-        self.group_id = group_id
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.generation_id = generation_id
-        self.member_id = member_id
-        self.group_instance_id = group_instance_id
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.transactional_id: str = transactional_id
+        self.group_id: str = group_id
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.generation_id: int = generation_id
+        self.member_id: str = member_id
+        self.group_instance_id: str | None = group_instance_id
+        self.topics: list[TxnOffsetCommitRequestTopic] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TxnOffsetCommitResponsePartition(Message):
@@ -158,9 +160,9 @@ class TxnOffsetCommitResponsePartition(Message):
         error_code: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TxnOffsetCommitResponseTopic(Message):
@@ -175,9 +177,11 @@ class TxnOffsetCommitResponseTopic(Message):
         partitions: list[TxnOffsetCommitResponsePartition] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[TxnOffsetCommitResponsePartition] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class TxnOffsetCommitResponse(Message):
@@ -197,9 +201,9 @@ class TxnOffsetCommitResponse(Message):
         topics: list[TxnOffsetCommitResponseTopic] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.topics: list[TxnOffsetCommitResponseTopic] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_3(

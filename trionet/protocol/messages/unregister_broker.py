@@ -50,8 +50,8 @@ class UnregisterBrokerRequest(Message):
         broker_id: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.broker_id = broker_id
-        self.unknown_tags = unknown_tags
+        self.broker_id: int = broker_id
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class UnregisterBrokerResponse(Message):
@@ -72,10 +72,10 @@ class UnregisterBrokerResponse(Message):
         error_message: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -48,12 +48,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_hoB = Struct(">h?B").unpack_from
-U_hbB = Struct(">hbB").unpack_from
-P_hox = Struct(">h?x").pack
-P_hbx = Struct(">hbx").pack
+U_hoB: Unpack = Struct(">h?B").unpack_from
+U_hbB: Unpack = Struct(">hbB").unpack_from
+P_hox: Pack = Struct(">h?x").pack
+P_hbx: Pack = Struct(">hbx").pack
 
 
 class FeatureUpdateKey(Message):
@@ -70,11 +70,11 @@ class FeatureUpdateKey(Message):
         upgrade_type: int = 1,  # v1-2
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.feature = feature
-        self.max_version_level = max_version_level
-        self.allow_downgrade = allow_downgrade
-        self.upgrade_type = upgrade_type
-        self.unknown_tags = unknown_tags
+        self.feature: str = feature
+        self.max_version_level: int = max_version_level
+        self.allow_downgrade: bool = allow_downgrade
+        self.upgrade_type: int = upgrade_type
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class UpdateFeaturesRequest(Message):
@@ -95,10 +95,12 @@ class UpdateFeaturesRequest(Message):
         validate_only: bool = False,  # v1-2
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.timeout_ms = timeout_ms
-        self.feature_updates = [] if feature_updates is UNSET else feature_updates
-        self.validate_only = validate_only
-        self.unknown_tags = unknown_tags
+        self.timeout_ms: int = timeout_ms
+        self.feature_updates: list[FeatureUpdateKey] = (
+            [] if feature_updates is UNSET else feature_updates
+        )
+        self.validate_only: bool = validate_only
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class UpdateFeaturesResponse(Message):
@@ -120,11 +122,11 @@ class UpdateFeaturesResponse(Message):
         results: list[UpdatableFeatureResult] = UNSET,  # v0-1
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.throttle_time_ms = throttle_time_ms
-        self.error_code = error_code
-        self.error_message = error_message
-        self.results = [] if results is UNSET else results
-        self.unknown_tags = unknown_tags
+        self.throttle_time_ms: int = throttle_time_ms
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.results: list[UpdatableFeatureResult] = [] if results is UNSET else results
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class UpdatableFeatureResult(Message):
@@ -140,10 +142,10 @@ class UpdatableFeatureResult(Message):
         error_message: str | None = "",
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.feature = feature
-        self.error_code = error_code
-        self.error_message = error_message
-        self.unknown_tags = unknown_tags
+        self.feature: str = feature
+        self.error_code: int = error_code
+        self.error_message: str | None = error_message
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_0(

@@ -42,17 +42,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_ibB = Struct(">ibB").unpack_from
-U_qB = Struct(">qB").unpack_from
-U_qhoB = Struct(">qh?B").unpack_from
-P_ibx = Struct(">ibx").pack
-P_ihx = Struct(">ihx").pack
-P_q = Struct(">q").pack
-P_qB = Struct(">qB").pack
-P_qho = Struct(">qh?").pack
-P_qhoB = Struct(">qh?B").pack
+U_ibB: Unpack = Struct(">ibB").unpack_from
+U_qB: Unpack = Struct(">qB").unpack_from
+U_qhoB: Unpack = Struct(">qh?B").unpack_from
+P_ibx: Pack = Struct(">ibx").pack
+P_ihx: Pack = Struct(">ihx").pack
+P_q: Pack = Struct(">q").pack
+P_qB: Pack = Struct(">qB").pack
+P_qho: Pack = Struct(">qh?").pack
+P_qhoB: Pack = Struct(">qh?B").pack
 
 
 class WritableTxnMarkerTopic(Message):
@@ -67,9 +67,9 @@ class WritableTxnMarkerTopic(Message):
         partition_indexes: list[int] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partition_indexes = [] if partition_indexes is UNSET else partition_indexes
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partition_indexes: list[int] = [] if partition_indexes is UNSET else partition_indexes
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class WritableTxnMarker(Message):
@@ -102,13 +102,13 @@ class WritableTxnMarker(Message):
         transaction_version: int = 0,  # v2
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.producer_id = producer_id
-        self.producer_epoch = producer_epoch
-        self.transaction_result = transaction_result
-        self.topics = [] if topics is UNSET else topics
-        self.coordinator_epoch = coordinator_epoch
-        self.transaction_version = transaction_version
-        self.unknown_tags = unknown_tags
+        self.producer_id: int = producer_id
+        self.producer_epoch: int = producer_epoch
+        self.transaction_result: bool = transaction_result
+        self.topics: list[WritableTxnMarkerTopic] = [] if topics is UNSET else topics
+        self.coordinator_epoch: int = coordinator_epoch
+        self.transaction_version: int = transaction_version
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class WriteTxnMarkersRequest(Message):
@@ -122,8 +122,8 @@ class WriteTxnMarkersRequest(Message):
         markers: list[WritableTxnMarker] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.markers = [] if markers is UNSET else markers
-        self.unknown_tags = unknown_tags
+        self.markers: list[WritableTxnMarker] = [] if markers is UNSET else markers
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class WritableTxnMarkerPartitionResult(Message):
@@ -138,9 +138,9 @@ class WritableTxnMarkerPartitionResult(Message):
         error_code: int = 0,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.partition_index = partition_index
-        self.error_code = error_code
-        self.unknown_tags = unknown_tags
+        self.partition_index: int = partition_index
+        self.error_code: int = error_code
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class WritableTxnMarkerTopicResult(Message):
@@ -155,9 +155,11 @@ class WritableTxnMarkerTopicResult(Message):
         partitions: list[WritableTxnMarkerPartitionResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.name = name
-        self.partitions = [] if partitions is UNSET else partitions
-        self.unknown_tags = unknown_tags
+        self.name: str = name
+        self.partitions: list[WritableTxnMarkerPartitionResult] = (
+            [] if partitions is UNSET else partitions
+        )
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class WritableTxnMarkerResult(Message):
@@ -172,9 +174,9 @@ class WritableTxnMarkerResult(Message):
         topics: list[WritableTxnMarkerTopicResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.producer_id = producer_id
-        self.topics = [] if topics is UNSET else topics
-        self.unknown_tags = unknown_tags
+        self.producer_id: int = producer_id
+        self.topics: list[WritableTxnMarkerTopicResult] = [] if topics is UNSET else topics
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 class WriteTxnMarkersResponse(Message):
@@ -188,8 +190,8 @@ class WriteTxnMarkersResponse(Message):
         markers: list[WritableTxnMarkerResult] = UNSET,
         unknown_tags: tuple[tuple[int, bytes], ...] = (),
     ) -> None:
-        self.markers = [] if markers is UNSET else markers
-        self.unknown_tags = unknown_tags
+        self.markers: list[WritableTxnMarkerResult] = [] if markers is UNSET else markers
+        self.unknown_tags: tuple[tuple[int, bytes], ...] = unknown_tags
 
 
 def decode_request_1(

@@ -41,17 +41,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_ii = Struct(">ii").unpack_from
-U_qhi = Struct(">qhi").unpack_from
-P_ii = Struct(">ii").pack
-P_qhi = Struct(">qhi").pack
-UA_ini = ArrayReaders('i', 0)
-PA_ini = ArrayWriters('ini', 0)
+U_h: Unpack = Struct(">h").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ih: Unpack = Struct(">ih").unpack_from
+U_ii: Unpack = Struct(">ii").unpack_from
+U_qhi: Unpack = Struct(">qhi").unpack_from
+P_ii: Pack = Struct(">ii").pack
+P_qhi: Pack = Struct(">qhi").pack
+UA_ini: ArrayReaders = ArrayReaders('i', 0)
+PA_ini: ArrayWriters = ArrayWriters('ini', 0)
 
 
 def decode_request_0(

@@ -34,13 +34,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_hhh = Struct(">hhh").unpack_from
-U_hi = Struct(">hi").unpack_from
-U_i = Struct(">i").unpack_from
-P_hhh = Struct(">hhh").pack
-P_hi = Struct(">hi").pack
+U_hhh: Unpack = Struct(">hhh").unpack_from
+U_hi: Unpack = Struct(">hi").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+P_hhh: Pack = Struct(">hhh").pack
+P_hi: Pack = Struct(">hi").pack
 
 
 def decode_request_0(

@@ -36,18 +36,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_bb = Struct(">bb").unpack_from
-U_bh = Struct(">bh").unpack_from
-U_h = Struct(">h").unpack_from
-U_hh = Struct(">hh").unpack_from
-U_i = Struct(">i").unpack_from
-U_ii = Struct(">ii").unpack_from
-P_bb = Struct(">bb").pack
-P_bh = Struct(">bh").pack
-P_hh = Struct(">hh").pack
-P_ii = Struct(">ii").pack
+U_bb: Unpack = Struct(">bb").unpack_from
+U_bh: Unpack = Struct(">bh").unpack_from
+U_h: Unpack = Struct(">h").unpack_from
+U_hh: Unpack = Struct(">hh").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ii: Unpack = Struct(">ii").unpack_from
+P_bb: Pack = Struct(">bb").pack
+P_bh: Pack = Struct(">bh").pack
+P_hh: Pack = Struct(">hh").pack
+P_ii: Pack = Struct(">ii").pack
 
 
 def decode_request_0(

@@ -35,16 +35,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_hh = Struct(">hh").unpack_from
-U_i = Struct(">i").unpack_from
-U_q = Struct(">q").unpack_from
-U_qqqh = Struct(">qqqh").unpack_from
-P_hh = Struct(">hh").pack
-P_q = Struct(">q").pack
-P_qqqh = Struct(">qqqh").pack
+U_h: Unpack = Struct(">h").unpack_from
+U_hh: Unpack = Struct(">hh").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_q: Unpack = Struct(">q").unpack_from
+U_qqqh: Unpack = Struct(">qqqh").unpack_from
+P_hh: Pack = Struct(">hh").pack
+P_q: Pack = Struct(">q").pack
+P_qqqh: Pack = Struct(">qqqh").pack
 
 
 def decode_request_0(

@@ -35,12 +35,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_ii = Struct(">ii").unpack_from
-P_ii = Struct(">ii").pack
+U_h: Unpack = Struct(">h").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ii: Unpack = Struct(">ii").unpack_from
+P_ii: Pack = Struct(">ii").pack
 
 
 def decode_request_0(

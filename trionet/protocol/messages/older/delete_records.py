@@ -38,16 +38,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_ii = Struct(">ii").unpack_from
-U_iq = Struct(">iq").unpack_from
-U_iqh = Struct(">iqh").unpack_from
-P_ii = Struct(">ii").pack
-P_iq = Struct(">iq").pack
-P_iqh = Struct(">iqh").pack
+U_h: Unpack = Struct(">h").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ii: Unpack = Struct(">ii").unpack_from
+U_iq: Unpack = Struct(">iq").unpack_from
+U_iqh: Unpack = Struct(">iqh").unpack_from
+P_ii: Pack = Struct(">ii").pack
+P_iq: Pack = Struct(">iq").pack
+P_iqh: Pack = Struct(">iqh").pack
 
 
 def decode_request_0(

@@ -38,18 +38,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_o = Struct(">?").unpack_from
-U_bh = Struct(">bh").unpack_from
-U_d = Struct(">d").unpack_from
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_ihh = Struct(">ihh").unpack_from
-P_o = Struct(">?").pack
-P_bh = Struct(">bh").pack
-P_d = Struct(">d").pack
-P_ihh = Struct(">ihh").pack
+U_o: Unpack = Struct(">?").unpack_from
+U_bh: Unpack = Struct(">bh").unpack_from
+U_d: Unpack = Struct(">d").unpack_from
+U_h: Unpack = Struct(">h").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ihh: Unpack = Struct(">ihh").unpack_from
+P_o: Pack = Struct(">?").pack
+P_bh: Pack = Struct(">bh").pack
+P_d: Pack = Struct(">d").pack
+P_ihh: Pack = Struct(">ihh").pack
 
 
 def decode_request_0(

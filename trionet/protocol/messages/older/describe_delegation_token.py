@@ -37,14 +37,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_hi = Struct(">hi").unpack_from
-U_i = Struct(">i").unpack_from
-U_qqqh = Struct(">qqqh").unpack_from
-P_hi = Struct(">hi").pack
-P_qqqh = Struct(">qqqh").pack
+U_h: Unpack = Struct(">h").unpack_from
+U_hi: Unpack = Struct(">hi").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_qqqh: Unpack = Struct(">qqqh").unpack_from
+P_hi: Pack = Struct(">hi").pack
+P_qqqh: Pack = Struct(">qqqh").pack
 
 
 def decode_request_0(

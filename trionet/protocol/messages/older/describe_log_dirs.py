@@ -41,18 +41,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_hh = Struct(">hh").unpack_from
-U_i = Struct(">i").unpack_from
-U_ii = Struct(">ii").unpack_from
-U_iqqo = Struct(">iqq?").unpack_from
-P_hh = Struct(">hh").pack
-P_ii = Struct(">ii").pack
-P_iqqo = Struct(">iqq?").pack
-UA_ini = ArrayReaders('i', 0)
-PA_ini = ArrayWriters('ini', 0)
+U_h: Unpack = Struct(">h").unpack_from
+U_hh: Unpack = Struct(">hh").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ii: Unpack = Struct(">ii").unpack_from
+U_iqqo: Unpack = Struct(">iqq?").unpack_from
+P_hh: Pack = Struct(">hh").pack
+P_ii: Pack = Struct(">ii").pack
+P_iqqo: Pack = Struct(">iqq?").pack
+UA_ini: ArrayReaders = ArrayReaders('i', 0)
+PA_ini: ArrayWriters = ArrayWriters('ini', 0)
 
 
 def decode_request_0(

@@ -40,20 +40,20 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_bi = Struct(">bi").unpack_from
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_ihh = Struct(">ihh").unpack_from
-U_ihi = Struct(">ihi").unpack_from
-U_ii = Struct(">ii").unpack_from
-P_bi = Struct(">bi").pack
-P_ihh = Struct(">ihh").pack
-P_ihi = Struct(">ihi").pack
-P_ii = Struct(">ii").pack
-UA_ini = ArrayReaders('i', 0)
-PA_ini = ArrayWriters('ini', 0)
+U_bi: Unpack = Struct(">bi").unpack_from
+U_h: Unpack = Struct(">h").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ihh: Unpack = Struct(">ihh").unpack_from
+U_ihi: Unpack = Struct(">ihi").unpack_from
+U_ii: Unpack = Struct(">ii").unpack_from
+P_bi: Pack = Struct(">bi").pack
+P_ihh: Pack = Struct(">ihh").pack
+P_ihi: Pack = Struct(">ihi").pack
+P_ii: Pack = Struct(">ii").pack
+UA_ini: ArrayReaders = ArrayReaders('i', 0)
+PA_ini: ArrayWriters = ArrayWriters('ini', 0)
 
 
 def decode_request_0(

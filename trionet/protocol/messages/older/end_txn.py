@@ -33,12 +33,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_qho = Struct(">qh?").unpack_from
-P_qho = Struct(">qh?").pack
+U_h: Unpack = Struct(">h").unpack_from
+U_ih: Unpack = Struct(">ih").unpack_from
+U_qho: Unpack = Struct(">qh?").unpack_from
+P_qho: Pack = Struct(">qh?").pack
 
 
 def decode_request_0(

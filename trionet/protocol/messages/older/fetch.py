@@ -44,38 +44,38 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_ihii = Struct(">ihii").unpack_from
-U_ihqi = Struct(">ihqi").unpack_from
-U_ihqqi = Struct(">ihqqi").unpack_from
-U_ihqqqi = Struct(">ihqqqi").unpack_from
-U_ii = Struct(">ii").unpack_from
-U_iiii = Struct(">iiii").unpack_from
-U_iiiibi = Struct(">iiiibi").unpack_from
-U_iiiibiii = Struct(">iiiibiii").unpack_from
-U_iiiii = Struct(">iiiii").unpack_from
-U_iiqqi = Struct(">iiqqi").unpack_from
-U_iqi = Struct(">iqi").unpack_from
-U_iqqi = Struct(">iqqi").unpack_from
-U_qq = Struct(">qq").unpack_from
-P_ihii = Struct(">ihii").pack
-P_ihqi = Struct(">ihqi").pack
-P_ihqqi = Struct(">ihqqi").pack
-P_ihqqqi = Struct(">ihqqqi").pack
-P_ii = Struct(">ii").pack
-P_iiii = Struct(">iiii").pack
-P_iiiibi = Struct(">iiiibi").pack
-P_iiiibiii = Struct(">iiiibiii").pack
-P_iiiii = Struct(">iiiii").pack
-P_iiqqi = Struct(">iiqqi").pack
-P_iqi = Struct(">iqi").pack
-P_iqqi = Struct(">iqqi").pack
-P_qq = Struct(">qq").pack
-UA_ini = ArrayReaders('i', 0)
-PA_ini = ArrayWriters('ini', 0)
+U_h: Unpack = Struct(">h").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ihii: Unpack = Struct(">ihii").unpack_from
+U_ihqi: Unpack = Struct(">ihqi").unpack_from
+U_ihqqi: Unpack = Struct(">ihqqi").unpack_from
+U_ihqqqi: Unpack = Struct(">ihqqqi").unpack_from
+U_ii: Unpack = Struct(">ii").unpack_from
+U_iiii: Unpack = Struct(">iiii").unpack_from
+U_iiiibi: Unpack = Struct(">iiiibi").unpack_from
+U_iiiibiii: Unpack = Struct(">iiiibiii").unpack_from
+U_iiiii: Unpack = Struct(">iiiii").unpack_from
+U_iiqqi: Unpack = Struct(">iiqqi").unpack_from
+U_iqi: Unpack = Struct(">iqi").unpack_from
+U_iqqi: Unpack = Struct(">iqqi").unpack_from
+U_qq: Unpack = Struct(">qq").unpack_from
+P_ihii: Pack = Struct(">ihii").pack
+P_ihqi: Pack = Struct(">ihqi").pack
+P_ihqqi: Pack = Struct(">ihqqi").pack
+P_ihqqqi: Pack = Struct(">ihqqqi").pack
+P_ii: Pack = Struct(">ii").pack
+P_iiii: Pack = Struct(">iiii").pack
+P_iiiibi: Pack = Struct(">iiiibi").pack
+P_iiiibiii: Pack = Struct(">iiiibiii").pack
+P_iiiii: Pack = Struct(">iiiii").pack
+P_iiqqi: Pack = Struct(">iiqqi").pack
+P_iqi: Pack = Struct(">iqi").pack
+P_iqqi: Pack = Struct(">iqqi").pack
+P_qq: Pack = Struct(">qq").pack
+UA_ini: ArrayReaders = ArrayReaders('i', 0)
+PA_ini: ArrayWriters = ArrayWriters('ini', 0)
 
 
 def decode_request_0(

@@ -35,16 +35,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_b = Struct(">b").unpack_from
-U_h = Struct(">h").unpack_from
-U_hih = Struct(">hih").unpack_from
-U_i = Struct(">i").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_ihh = Struct(">ihh").unpack_from
-P_hih = Struct(">hih").pack
-P_ihh = Struct(">ihh").pack
+U_b: Unpack = Struct(">b").unpack_from
+U_h: Unpack = Struct(">h").unpack_from
+U_hih: Unpack = Struct(">hih").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ih: Unpack = Struct(">ih").unpack_from
+U_ihh: Unpack = Struct(">ihh").unpack_from
+P_hih: Pack = Struct(">hih").pack
+P_ihh: Pack = Struct(">ihh").pack
 
 
 def decode_request_0(

@@ -33,10 +33,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Unpack
 
-U_h = Struct(">h").unpack_from
-U_ih = Struct(">ih").unpack_from
+U_h: Unpack = Struct(">h").unpack_from
+U_ih: Unpack = Struct(">ih").unpack_from
 
 
 def decode_request_0(

@@ -33,12 +33,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_ihqh = Struct(">ihqh").unpack_from
-P_ihqh = Struct(">ihqh").pack
+U_h: Unpack = Struct(">h").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ihqh: Unpack = Struct(">ihqh").unpack_from
+P_ihqh: Pack = Struct(">ihqh").pack
 
 
 def decode_request_0(

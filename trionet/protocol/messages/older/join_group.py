@@ -38,17 +38,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_hih = Struct(">hih").unpack_from
-U_i = Struct(">i").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_ihih = Struct(">ihih").unpack_from
-U_iih = Struct(">iih").unpack_from
-P_hih = Struct(">hih").pack
-P_ihih = Struct(">ihih").pack
-P_iih = Struct(">iih").pack
+U_h: Unpack = Struct(">h").unpack_from
+U_hih: Unpack = Struct(">hih").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ih: Unpack = Struct(">ih").unpack_from
+U_ihih: Unpack = Struct(">ihih").unpack_from
+U_iih: Unpack = Struct(">iih").unpack_from
+P_hih: Pack = Struct(">hih").pack
+P_ihih: Pack = Struct(">ihih").pack
+P_iih: Pack = Struct(">iih").pack
 
 
 def decode_request_0(

@@ -37,13 +37,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_ihi = Struct(">ihi").unpack_from
-P_ihi = Struct(">ihi").pack
+U_h: Unpack = Struct(">h").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ih: Unpack = Struct(">ih").unpack_from
+U_ihi: Unpack = Struct(">ihi").unpack_from
+P_ihi: Pack = Struct(">ihi").pack
 
 
 def decode_request_0(

@@ -41,28 +41,28 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_ibi = Struct(">ibi").unpack_from
-U_ihi = Struct(">ihi").unpack_from
-U_ihqq = Struct(">ihqq").unpack_from
-U_ihqqi = Struct(">ihqqi").unpack_from
-U_ii = Struct(">ii").unpack_from
-U_iiq = Struct(">iiq").unpack_from
-U_iq = Struct(">iq").unpack_from
-U_iqi = Struct(">iqi").unpack_from
-P_ibi = Struct(">ibi").pack
-P_ihi = Struct(">ihi").pack
-P_ihqq = Struct(">ihqq").pack
-P_ihqqi = Struct(">ihqqi").pack
-P_ii = Struct(">ii").pack
-P_iiq = Struct(">iiq").pack
-P_iq = Struct(">iq").pack
-P_iqi = Struct(">iqi").pack
-UA_inq = ArrayReaders('q', 0)
-PA_ihinq = ArrayWriters('ihinq', 0)
+U_h: Unpack = Struct(">h").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ibi: Unpack = Struct(">ibi").unpack_from
+U_ihi: Unpack = Struct(">ihi").unpack_from
+U_ihqq: Unpack = Struct(">ihqq").unpack_from
+U_ihqqi: Unpack = Struct(">ihqqi").unpack_from
+U_ii: Unpack = Struct(">ii").unpack_from
+U_iiq: Unpack = Struct(">iiq").unpack_from
+U_iq: Unpack = Struct(">iq").unpack_from
+U_iqi: Unpack = Struct(">iqi").unpack_from
+P_ibi: Pack = Struct(">ibi").pack
+P_ihi: Pack = Struct(">ihi").pack
+P_ihqq: Pack = Struct(">ihqq").pack
+P_ihqqi: Pack = Struct(">ihqqi").pack
+P_ii: Pack = Struct(">ii").pack
+P_iiq: Pack = Struct(">iiq").pack
+P_iq: Pack = Struct(">iq").pack
+P_iqi: Pack = Struct(">iqi").pack
+UA_inq: ArrayReaders = ArrayReaders('q', 0)
+PA_ihinq: ArrayWriters = ArrayWriters('ihinq', 0)
 
 
 def decode_request_0(

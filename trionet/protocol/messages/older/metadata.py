@@ -44,29 +44,29 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_o = Struct(">?").unpack_from
-U_ooo = Struct(">???").unpack_from
-U_oi = Struct(">?i").unpack_from
-U_h = Struct(">h").unpack_from
-U_hh = Struct(">hh").unpack_from
-U_hiii = Struct(">hiii").unpack_from
-U_hiiii = Struct(">hiiii").unpack_from
-U_i = Struct(">i").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_ii = Struct(">ii").unpack_from
-P_o = Struct(">?").pack
-P_ooo = Struct(">???").pack
-P_oi = Struct(">?i").pack
-P_hh = Struct(">hh").pack
-P_hiii = Struct(">hiii").pack
-P_hiiii = Struct(">hiiii").pack
-P_ii = Struct(">ii").pack
-UA_ini = ArrayReaders('i', 0)
-PA_hiiiiniiniini = ArrayWriters('hiiiiniiniini', 0)
-PA_hiiiniini = ArrayWriters('hiiiniini', 0)
-PA_hiiiniiniini = ArrayWriters('hiiiniiniini', 0)
+U_o: Unpack = Struct(">?").unpack_from
+U_ooo: Unpack = Struct(">???").unpack_from
+U_oi: Unpack = Struct(">?i").unpack_from
+U_h: Unpack = Struct(">h").unpack_from
+U_hh: Unpack = Struct(">hh").unpack_from
+U_hiii: Unpack = Struct(">hiii").unpack_from
+U_hiiii: Unpack = Struct(">hiiii").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ih: Unpack = Struct(">ih").unpack_from
+U_ii: Unpack = Struct(">ii").unpack_from
+P_o: Pack = Struct(">?").pack
+P_ooo: Pack = Struct(">???").pack
+P_oi: Pack = Struct(">?i").pack
+P_hh: Pack = Struct(">hh").pack
+P_hiii: Pack = Struct(">hiii").pack
+P_hiiii: Pack = Struct(">hiiii").pack
+P_ii: Pack = Struct(">ii").pack
+UA_ini: ArrayReaders = ArrayReaders('i', 0)
+PA_hiiiiniiniini: ArrayWriters = ArrayWriters('hiiiiniiniini', 0)
+PA_hiiiniini: ArrayWriters = ArrayWriters('hiiiniini', 0)
+PA_hiiiniiniini: ArrayWriters = ArrayWriters('hiiiniiniini', 0)
 
 
 def decode_request_0(

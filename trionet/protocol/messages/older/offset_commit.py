@@ -40,21 +40,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_ii = Struct(">ii").unpack_from
-U_iqh = Struct(">iqh").unpack_from
-U_iqih = Struct(">iqih").unpack_from
-U_iqqh = Struct(">iqqh").unpack_from
-U_qi = Struct(">qi").unpack_from
-P_ii = Struct(">ii").pack
-P_iqh = Struct(">iqh").pack
-P_iqih = Struct(">iqih").pack
-P_iqqh = Struct(">iqqh").pack
-P_qi = Struct(">qi").pack
+U_h: Unpack = Struct(">h").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ih: Unpack = Struct(">ih").unpack_from
+U_ii: Unpack = Struct(">ii").unpack_from
+U_iqh: Unpack = Struct(">iqh").unpack_from
+U_iqih: Unpack = Struct(">iqih").unpack_from
+U_iqqh: Unpack = Struct(">iqqh").unpack_from
+U_qi: Unpack = Struct(">qi").unpack_from
+P_ii: Pack = Struct(">ii").pack
+P_iqh: Pack = Struct(">iqh").pack
+P_iqih: Pack = Struct(">iqih").pack
+P_iqqh: Pack = Struct(">iqqh").pack
+P_qi: Pack = Struct(">qi").pack
 
 
 def decode_request_0(

@@ -41,18 +41,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_i = Struct(">i").unpack_from
-U_ii = Struct(">ii").unpack_from
-U_iqh = Struct(">iqh").unpack_from
-U_iqih = Struct(">iqih").unpack_from
-P_ii = Struct(">ii").pack
-P_iqh = Struct(">iqh").pack
-P_iqih = Struct(">iqih").pack
-UA_ini = ArrayReaders('i', 0)
-PA_ini = ArrayWriters('ini', 0)
+U_h: Unpack = Struct(">h").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ii: Unpack = Struct(">ii").unpack_from
+U_iqh: Unpack = Struct(">iqh").unpack_from
+U_iqih: Unpack = Struct(">iqih").unpack_from
+P_ii: Pack = Struct(">ii").pack
+P_iqh: Pack = Struct(">iqh").pack
+P_iqih: Pack = Struct(">iqih").pack
+UA_ini: ArrayReaders = ArrayReaders('i', 0)
+PA_ini: ArrayWriters = ArrayWriters('ini', 0)
 
 
 def decode_request_0(

@@ -38,18 +38,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_hiiq = Struct(">hiiq").unpack_from
-U_hiq = Struct(">hiq").unpack_from
-U_i = Struct(">i").unpack_from
-U_ii = Struct(">ii").unpack_from
-U_iii = Struct(">iii").unpack_from
-P_hiiq = Struct(">hiiq").pack
-P_hiq = Struct(">hiq").pack
-P_ii = Struct(">ii").pack
-P_iii = Struct(">iii").pack
+U_h: Unpack = Struct(">h").unpack_from
+U_hiiq: Unpack = Struct(">hiiq").unpack_from
+U_hiq: Unpack = Struct(">hiq").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ii: Unpack = Struct(">ii").unpack_from
+U_iii: Unpack = Struct(">iii").unpack_from
+P_hiiq: Pack = Struct(">hiiq").pack
+P_hiq: Pack = Struct(">hiq").pack
+P_ii: Pack = Struct(">ii").pack
+P_iii: Pack = Struct(">iii").pack
 
 
 def decode_request_0(

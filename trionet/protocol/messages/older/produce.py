@@ -41,23 +41,23 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_h = Struct(">h").unpack_from
-U_hii = Struct(">hii").unpack_from
-U_i = Struct(">i").unpack_from
-U_ih = Struct(">ih").unpack_from
-U_ihq = Struct(">ihq").unpack_from
-U_ihqq = Struct(">ihqq").unpack_from
-U_ihqqq = Struct(">ihqqq").unpack_from
-U_ihqqqi = Struct(">ihqqqi").unpack_from
-U_ii = Struct(">ii").unpack_from
-P_hii = Struct(">hii").pack
-P_ihq = Struct(">ihq").pack
-P_ihqq = Struct(">ihqq").pack
-P_ihqqq = Struct(">ihqqq").pack
-P_ihqqqi = Struct(">ihqqqi").pack
-P_ii = Struct(">ii").pack
+U_h: Unpack = Struct(">h").unpack_from
+U_hii: Unpack = Struct(">hii").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_ih: Unpack = Struct(">ih").unpack_from
+U_ihq: Unpack = Struct(">ihq").unpack_from
+U_ihqq: Unpack = Struct(">ihqq").unpack_from
+U_ihqqq: Unpack = Struct(">ihqqq").unpack_from
+U_ihqqqi: Unpack = Struct(">ihqqqi").unpack_from
+U_ii: Unpack = Struct(">ii").unpack_from
+P_hii: Pack = Struct(">hii").pack
+P_ihq: Pack = Struct(">ihq").pack
+P_ihqq: Pack = Struct(">ihqq").pack
+P_ihqqq: Pack = Struct(">ihqqq").pack
+P_ihqqqi: Pack = Struct(">ihqqqi").pack
+P_ii: Pack = Struct(">ii").pack
 
 
 def decode_request_0(

@@ -32,13 +32,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sized
 
-    from trionet.protocol._wire import Codecs
+    from trionet.protocol._wire import Codecs, Pack, Unpack
 
-U_hqi = Struct(">hqi").unpack_from
-U_i = Struct(">i").unpack_from
-U_q = Struct(">q").unpack_from
-P_hqi = Struct(">hqi").pack
-P_q = Struct(">q").pack
+U_hqi: Unpack = Struct(">hqi").unpack_from
+U_i: Unpack = Struct(">i").unpack_from
+U_q: Unpack = Struct(">q").unpack_from
+P_hqi: Pack = Struct(">hqi").pack
+P_q: Pack = Struct(">q").pack
 
 
 def decode_request_0(
