@@ -178,7 +178,7 @@ class SendBatchError(TrionetError):
         super().__init__(deliveries, failures)
         self.deliveries = deliveries
         self.failures = failures
-        self.may_have_been_written = any(_may_have_been_written(each) for _, each in failures)
+        self.may_have_been_written: bool = any(_may_have_been_written(each) for _, each in failures)
         # Set here, because compiled code cannot use `raise ... from`.
         self.__cause__ = failures[0][1]
 
@@ -206,7 +206,9 @@ class UndeliveredError(TrionetError):
         super().__init__(failures, records)
         self.failures = failures
         self.records = records
-        self.may_have_been_written = any(_may_have_been_written(each[-1]) for each in failures)
+        self.may_have_been_written: bool = any(
+            _may_have_been_written(each[-1]) for each in failures
+        )
         self.__cause__ = failures[0][-1] if failures else None
 
     def __str__(self) -> str:

@@ -62,10 +62,10 @@ class ApiVersionCodec:
         request: tuple[Decode[Any], Encode],
         response: tuple[Decode[Any], Encode],
     ) -> None:
-        self.api_key = api_key
-        self.version = version
-        self.name = name
-        self.flexible = flexible
+        self.api_key: int = api_key
+        self.version: int = version
+        self.name: str = name
+        self.flexible: bool = flexible
         self.request_header_version = 2 if flexible else 1
         # KIP-511: a client must be able to read the response before it knows any version.
         self.response_header_version = 1 if flexible and api_key != API_VERSIONS else 0

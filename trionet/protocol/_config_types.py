@@ -37,7 +37,7 @@ class Password:
     __slots__ = ("text",)
 
     def __init__(self, text: str) -> None:
-        self.text = text
+        self.text: str = text
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Password) and self.text == other.text

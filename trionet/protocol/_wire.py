@@ -17,7 +17,7 @@ from trionet.errors import LocalProtocolError, WireFormatError
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence, Sized
-    from typing import Any, Final, NoReturn, Protocol, TypeAlias, TypeVar
+    from typing import Any, ClassVar, Final, NoReturn, Protocol, TypeAlias, TypeVar
 
     _M = TypeVar("_M")
     _M_co = TypeVar("_M_co", covariant=True)
@@ -108,7 +108,7 @@ class Message:
             return NotImplemented
         return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
 
-    __hash__ = None  # type: ignore[assignment]  # mutable, as lists are
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]  # mutable, as lists are
 
     def __repr__(self) -> str:
         parts = [

@@ -165,7 +165,7 @@ class EncodedOrigin:
         self._processor = origin.processor
         self._sample_ppm = origin.sample_ppm
         self._prefixes: dict[int, bytes] = {}
-        self.texts = b"".join(texts)
+        self.texts: bytes = b"".join(texts)
 
     def prefix(self, api_key: int, api_version: int) -> bytes:
         """Return the start of the values of all requests of one API and version."""

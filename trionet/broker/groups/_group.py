@@ -75,16 +75,16 @@ class Group:
     def __init__(self, id: str, settings: GroupSettings, now: float) -> None:
         self.id = id
         self._settings = settings
-        self.state = GroupState.EMPTY
-        self.generation = 0
+        self.state: GroupState = GroupState.EMPTY
+        self.generation: int = 0
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
-        self.members = Members()
+        self.members: Members = Members()
         self.outbox: list[tuple[object, JoinGroupResult | SyncGroupResult]] = []
-        self.wake_at = math.inf
+        self.wake_at: float = math.inf
         self.proposed: Mapping[str, bytes] | None = None
-        self.changed_at = now
-        self.is_stored = True
+        self.changed_at: float = now
+        self.is_stored: bool = True
         self._pending: dict[str, float] = {}  # member ids not joined with yet, and their expiry
         self._deferred_joins: list[
             tuple[object, JoinGroupResult]

@@ -54,7 +54,7 @@ class GroupStore:
     """
 
     def __init__(self, database: Database) -> None:
-        self.offsets = CommittedOffsets()
+        self.offsets: CommittedOffsets = CommittedOffsets()
         self.commits: Counter[str] = Counter()
         self._database = database
         self._queue: list[tuple[Statements, Done]] = []

@@ -97,9 +97,9 @@ class Log:
         self._segments = Segments(loaded.segments)
         self.epochs = loaded.epochs
         self.leader_id = -1
-        self.leader_epoch = loaded.epochs.latest
-        self.start_offset = loaded.start_offset
-        self.end_offset = self._segments.active.end_offset
+        self.leader_epoch: int = loaded.epochs.latest
+        self.start_offset: int = loaded.start_offset
+        self.end_offset: int = self._segments.active.end_offset
         self._producers = loaded.producers
         self._offline_reason: str | None = None
         self._now_ms = now_ms

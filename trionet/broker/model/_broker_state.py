@@ -71,18 +71,18 @@ class BrokerState:
     def __init__(self, cluster: Cluster, settings: DynamicConfig) -> None:
         config = settings.current
         self.cluster = cluster
-        self.settings = settings
+        self.settings: DynamicConfig = settings
         self.config = config
         self.topics = cluster.topics
         self.folder = cluster.folder
         self.database = cluster.database
         self.purgatory = cluster.purgatory
-        self.unflushed = cluster.unflushed
+        self.unflushed: dict[Log, None] = cluster.unflushed
         self.nursery = cluster.nursery
         self.now_ms = cluster.now_ms
         self.reset_fetch_sessions()
-        self.node_id = config.node_id
-        self.groups = GroupCoordinator(
+        self.node_id: int = config.node_id
+        self.groups: GroupCoordinator = GroupCoordinator(
             config,
             cluster.group_store,
             cluster.now_ms,
@@ -90,17 +90,19 @@ class BrokerState:
             cluster.network.chance,
             lambda: self.config.integer("message.max.bytes"),
         )
-        self.cluster_id = cluster.id
+        self.cluster_id: str = cluster.id
         rack = config["broker.rack"]
-        self.rack = rack if isinstance(rack, str) else None
-        self.auto_create_topics = config.flag("auto.create.topics.enable")
-        self.are_created_topics_ready = config.flag("auto.create.topics.ready.at.once")
-        self.fetch_bytes_max = config.integer("fetch.max.bytes")
-        self.conversions = Conversions()
-        self.has_replicas = len(cluster.leadership.nodes) > 1
-        self.is_in_memory = cluster.is_in_memory
+        self.rack: str | None = rack if isinstance(rack, str) else None
+        self.auto_create_topics: bool = config.flag("auto.create.topics.enable")
+        self.are_created_topics_ready: bool = config.flag("auto.create.topics.ready.at.once")
+        self.fetch_bytes_max: int = config.integer("fetch.max.bytes")
+        self.conversions: Conversions = Conversions()
+        self.has_replicas: bool = len(cluster.leadership.nodes) > 1
+        self.is_in_memory: bool = cluster.is_in_memory
         self.request_log_topic: RequestLogTopic | None = None
-        self.registration = BrokerRegistration(self.node_id, self.rack, self.groups)
+        self.registration: BrokerRegistration = BrokerRegistration(
+            self.node_id, self.rack, self.groups
+        )
         self._logs = cluster.folder.logs
 
     def reset_fetch_sessions(self) -> None:

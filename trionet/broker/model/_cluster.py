@@ -94,29 +94,29 @@ class Cluster:
     ) -> None:
         self.network = network
         self._virtual_now_ms = network.now_ms if network.is_virtual else None
-        self.config = config
-        self.loggers = BrokerLoggers()
+        self.config: BrokerConfig = config
+        self.loggers: BrokerLoggers = BrokerLoggers()
         self.topics = topics
         self.folder = folder
         self.database = database
         self.nursery = nursery
-        self.producer_ids = ProducerIds(database)
+        self.producer_ids: ProducerIds = ProducerIds(database)
         self.scram_credentials = None
-        self.purgatory = Purgatory()
+        self.purgatory: Purgatory = Purgatory()
         self.leadership = leadership
         self.coordinators: Leadership[int] = Leadership(leadership.nodes)
         for number, replicas in enumerate(
             self.coordinators.place(PARTITIONS, len(leadership.nodes))
         ):
             self.coordinators.add(number, replicas)
-        self.group_store = GroupStore(database)
+        self.group_store: GroupStore = GroupStore(database)
         self.nodes: dict[int, BrokerRegistration] = {}
-        self.id = folder.cluster_id
-        self.is_in_memory = not folder.directory.is_durable
+        self.id: str = folder.cluster_id
+        self.is_in_memory: bool = not folder.directory.is_durable
         self.unflushed: dict[Log, None] = {}
         self._changing_topics = trio.Lock()
         self._logs = folder.logs
-        self.elections = Elections(
+        self.elections: Elections = Elections(
             leadership,
             self.coordinators,
             self.nodes,

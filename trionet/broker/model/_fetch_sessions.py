@@ -93,11 +93,11 @@ class FetchSession:
     __slots__ = ("created", "epoch", "id", "last_used", "partitions", "uses_topic_ids")
 
     def __init__(self, id: int, uses_topic_ids: bool, now: float) -> None:
-        self.id = id
-        self.epoch = 1
-        self.uses_topic_ids = uses_topic_ids
-        self.created = now
-        self.last_used = now
+        self.id: int = id
+        self.epoch: int = 1
+        self.uses_topic_ids: bool = uses_topic_ids
+        self.created: float = now
+        self.last_used: float = now
         self.partitions: OrderedDict[PartitionKey, FetchedPartition] = OrderedDict()
 
     def served(self, key: PartitionKey) -> None:
@@ -117,9 +117,9 @@ class FetchContext:
         session: FetchSession | None = None,
         is_incremental: bool = False,
     ) -> None:
-        self.partitions = partitions
-        self.session = session
-        self.is_incremental = is_incremental
+        self.partitions: list[FetchedPartition] = partitions
+        self.session: FetchSession | None = session
+        self.is_incremental: bool = is_incremental
 
     @property
     def session_id(self) -> int:
@@ -152,7 +152,7 @@ class FetchSessionCache:
         *,
         elements: int = 250_000,
     ) -> None:
-        self.elements = 0
+        self.elements: int = 0
         self._chance = rng
         self._slots = slots
         self._elements_max = elements

@@ -50,7 +50,7 @@ class Leadership(Generic[K]):
     """
 
     def __init__(self, nodes: Iterable[int]) -> None:
-        self.nodes = tuple(nodes)
+        self.nodes: tuple[int, ...] = tuple(nodes)
         self._live = set(self.nodes)
         self._partitions: dict[K, PartitionRegistration] = {}
 

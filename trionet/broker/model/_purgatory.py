@@ -68,7 +68,7 @@ class Purgatory:
     """
 
     def __init__(self) -> None:
-        self.allowance = AT_ONCE_MAX
+        self.allowance: int = AT_ONCE_MAX
         self._due: deque[DelayedOperation] = deque()
         self._watchers: dict[Hashable, dict[DelayedOperation, None]] = {}
         self._keys: dict[DelayedOperation, tuple[Hashable, ...]] = {}

@@ -180,7 +180,7 @@ class BrokerMetrics:
         self.url: str | None = None
         self._produce_conversions = Meter(*PRODUCE_CONVERSIONS)
         self._fetch_conversions = Meter(*FETCH_CONVERSIONS)
-        self.registry = Registry()
+        self.registry: Registry = Registry()
         collectors = server_collectors(
             server,
             monitor.statistics,

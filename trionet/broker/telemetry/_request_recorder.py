@@ -73,9 +73,9 @@ class RowBatch:
     __slots__ = ("builder", "connections", "requests")
 
     def __init__(self, builder: BatchBuilder, requests: int = 0, connections: int = 0) -> None:
-        self.builder = builder
-        self.requests = requests
-        self.connections = connections
+        self.builder: BatchBuilder = builder
+        self.requests: int = requests
+        self.connections: int = connections
 
 
 def halves(batch: bytes) -> list[RowBatch]:
@@ -154,14 +154,14 @@ class RequestRecorder:
         self._batches: deque[RowBatch] = deque()
         self._begin_batch()
         self.has_rows = trio.Event()
-        self.rows = 0
+        self.rows: int = 0
         self.batch_bytes_max = _UINT32_MAX
-        self.left_out = 0
-        self.sampled_out = 0
-        self.dropped = 0
-        self.logged = 0
-        self.connections_dropped = 0
-        self.connections_logged = 0
+        self.left_out: int = 0
+        self.sampled_out: int = 0
+        self.dropped: int = 0
+        self.logged: int = 0
+        self.connections_dropped: int = 0
+        self.connections_logged: int = 0
 
     @property
     def buffered(self) -> int:

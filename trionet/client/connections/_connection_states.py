@@ -114,7 +114,7 @@ class ClusterConnectionStates:
         self._departed: set[int] = set()
         # The number of tasks that wait for each node.
         self._waiting: dict[int, int] = {}
-        self.next_slow_at = math.inf
+        self.next_slow_at: float = math.inf
 
     # Queries.
 

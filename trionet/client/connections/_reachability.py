@@ -56,7 +56,7 @@ class Reachability:
     """
 
     def __init__(self, *, are_advertised: bool = True) -> None:
-        self.was_reached = False
+        self.was_reached: bool = False
         self._are_advertised = are_advertised
         self._troubles: dict[int, _Trouble] = {}
         self._reached: set[str] = set()

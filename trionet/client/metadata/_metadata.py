@@ -99,12 +99,12 @@ class Metadata:
         *,
         allow_auto_topic_creation: bool = True,
     ) -> None:
-        self.cluster = Cluster.bootstrap(servers)
+        self.cluster: Cluster = Cluster.bootstrap(servers)
         self.topics: frozenset[str] | None = frozenset()
         self.allow_auto_topic_creation = allow_auto_topic_creation
-        self.updates = 0
+        self.updates: int = 0
         self.error: TrionetError | None = None
-        self.errors = 0
+        self.errors: int = 0
         self._servers = servers
         self._times = times
         self._rng = rng

@@ -54,7 +54,7 @@ class ClientMetrics:
         selector: Selector,
         now: float,
     ) -> None:
-        self.counters = ClientCounters()
+        self.counters: ClientCounters = ClientCounters()
         self._client = client
         self._settings = settings
         self._selector = selector

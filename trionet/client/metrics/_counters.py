@@ -71,11 +71,11 @@ class ApiCounters:
 
     def __init__(self) -> None:
         self.responses = self.response_bytes = 0
-        self.largest_response = RollingMaximum()
-        self.latency_us = 0
-        self.longest_us = RollingMaximum()
-        self.throttle_ms = 0
-        self.longest_throttle_ms = RollingMaximum()
+        self.largest_response: RollingMaximum = RollingMaximum()
+        self.latency_us: int = 0
+        self.longest_us: RollingMaximum = RollingMaximum()
+        self.throttle_ms: int = 0
+        self.longest_throttle_ms: RollingMaximum = RollingMaximum()
 
 
 class ClientCounters:

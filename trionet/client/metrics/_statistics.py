@@ -60,9 +60,9 @@ class ClientStatistics(Mapping[str, float]):
                         of = TopicPartition(topic, int(partition))
                         partitions.setdefault(of, {})[name] = sample.value
         self._whole = whole
-        self.nodes = _frozen(nodes)
-        self.topics = _frozen(topics)
-        self.partitions = _frozen(partitions)
+        self.nodes: Mapping[int, Mapping[str, float]] = _frozen(nodes)
+        self.topics: Mapping[str, Mapping[str, float]] = _frozen(topics)
+        self.partitions: Mapping[TopicPartition, Mapping[str, float]] = _frozen(partitions)
 
     def __getitem__(self, name: str) -> float:
         return self._whole[name]

@@ -112,12 +112,12 @@ class SaslClientAuthenticator:
         self._handshake = self._authenticate = _codec(api_keys.API_VERSIONS, 0)
         self._expected = self._handshake  # the codec of the next response
         self._last_correlation_id = RESERVED_IDS[-1]
-        self.frame_bytes_max = FRAME_BYTES_MAX
+        self.frame_bytes_max: int = FRAME_BYTES_MAX
         self.is_complete = self.is_reauthenticating = self.can_reauthenticate = False
         self.principal = ANONYMOUS
         self.session_expires_at: float | None = None
-        self.reauthentication_seconds = 0.0
-        self.renew_at = math.inf
+        self.reauthentication_seconds: float = 0.0
+        self.renew_at: float = math.inf
 
     @property
     def _has_headers(self) -> bool:

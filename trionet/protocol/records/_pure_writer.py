@@ -84,10 +84,10 @@ class BatchBuilder:
     def __init__(
         self, size_max: int = BATCH_BYTES_MAX, *, base_timestamp: int | None = None
     ) -> None:
-        self.count = 0
-        self.size = HEADER_SIZE
-        self.last_offset_delta = -1
-        self.max_timestamp = NO_TIMESTAMP
+        self.count: int = 0
+        self.size: int = HEADER_SIZE
+        self.last_offset_delta: int = -1
+        self.max_timestamp: int = NO_TIMESTAMP
         self._base = None if base_timestamp is None else _checked(base_timestamp)
         self._size_max = size_max
         self._chunks: list[bytes] = []

@@ -64,7 +64,7 @@ class Controls:
         self._internals = internals_of(broker)
         self._in_loop = in_loop
         self._interception = Interception(self._internals)
-        self.faults = Faults(self._interception, in_loop)
+        self.faults: Faults = Faults(self._interception, in_loop)
 
     # The broker's contents.
 

@@ -129,8 +129,8 @@ class ThreadedBroker(Controls):
         self._broker = broker
         self._loop = loop
         self._logged = logged
-        self.bootstrap_servers = broker.bootstrap_servers
-        self.cluster_id = broker.cluster_id
+        self.bootstrap_servers: str = broker.bootstrap_servers
+        self.cluster_id: str = broker.cluster_id
         self.security = security
 
     def statistics(self) -> BrokerStatistics:

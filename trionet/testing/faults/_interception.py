@@ -36,7 +36,7 @@ class Interception:
 
     def __init__(self, internals: BrokerInternals) -> None:
         self.internals = internals
-        self.seen = SeenRequests()
+        self.seen: SeenRequests = SeenRequests()
         self.faults: list[FaultRule] = []
         self.clients: dict[str, str | None] = {}
         self._clients_max = CLIENTS_SWEPT_AT

@@ -33,7 +33,7 @@ class ListeningMemorySocket:
         self._address = address
         self._backlog = backlog
         self._pending: deque[tuple[float, MemorySocket]] = deque()  # by time of arrival
-        self.is_open = True
+        self.is_open: bool = True
 
     def getsockname(self) -> Address:
         return self._address

@@ -39,11 +39,11 @@ class Pipe:
     def __init__(self) -> None:
         self._on_way: deque[tuple[float, Piece]] = deque()
         self._arrived: deque[bytes] = deque()
-        self.size = 0
-        self.is_held = False
-        self.is_made = False
-        self.has_ended = False
-        self.was_reset = False
+        self.size: int = 0
+        self.is_held: bool = False
+        self.is_made: bool = False
+        self.has_ended: bool = False
+        self.was_reset: bool = False
 
     def put(self, piece: Piece, at: float) -> None:
         """Queue a chunk for delivery at time ``at``, never before earlier chunks."""

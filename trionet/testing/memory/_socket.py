@@ -68,7 +68,7 @@ class MemorySocket:
         self._medium = medium
         self._on_connect = on_connect
         self._on_close = on_close
-        self.incoming = Pipe()
+        self.incoming: Pipe = Pipe()
         self.watchers: list[Callable[[MemorySocket], None]] = []
         self.number = number
         self.address = address
@@ -80,7 +80,7 @@ class MemorySocket:
         }
         self._resets_when_closed = False
         self._error = 0
-        self.is_open = True
+        self.is_open: bool = True
         self._is_connecting = False
         self._has_finished = False  # sent an end of stream
         self._is_dead = False  # was reset

@@ -126,9 +126,9 @@ class SeenRequests:
     def __init__(self) -> None:
         self._requests: deque[tuple[SeenRequest, int]] = deque()
         self._bytes = 0
-        self.forgotten = 0
-        self.total = 0
-        self.beginning = 0
+        self.forgotten: int = 0
+        self.total: int = 0
+        self.beginning: int = 0
 
     def add(self, request: SeenRequest, size: int) -> None:
         """Add a request of ``size`` bytes."""

@@ -57,7 +57,7 @@ class LogFile:
 
     def __init__(self, descriptor: int, *, in_memory: bool = False) -> None:
         self._descriptor = descriptor
-        self.in_memory = in_memory
+        self.in_memory: bool = in_memory
 
     def fileno(self) -> int:
         """The descriptor, valid as long as this object is referenced."""

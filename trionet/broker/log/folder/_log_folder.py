@@ -82,12 +82,12 @@ class LogFolder:
     ) -> None:
         self.directory = directory
         self._rng = rng
-        self.cluster_id = identity.cluster_id
-        self.node_id = identity.node_id
-        self.directory_id = identity.directory_id
-        self.was_clean = False
+        self.cluster_id: str = identity.cluster_id
+        self.node_id: int = identity.node_id
+        self.directory_id: str = identity.directory_id
+        self.was_clean: bool = False
         self.logs: dict[PartitionKey, Log] = {}
-        self.stop_failed = False
+        self.stop_failed: bool = False
         self._lock = lock
         self._is_open = False
         self._syncs = trio.CapacityLimiter(SYNCS_AT_ONCE_MAX)

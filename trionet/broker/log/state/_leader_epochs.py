@@ -55,7 +55,7 @@ class LeaderEpochs:
 
     def __init__(self, starts: list[EpochStart] | None = None, is_saved: bool = False) -> None:
         self._starts = starts or []
-        self.is_saved = is_saved
+        self.is_saved: bool = is_saved
 
     def __len__(self) -> int:
         return len(self._starts)

@@ -71,7 +71,7 @@ class Calls:
 
     def __init__(self, client: KafkaClient, settings: AdminSettings, rng: random.Random) -> None:
         self.client = client
-        self.nodes = Nodes(client, of_controllers=bool(settings.controllers))
+        self.nodes: Nodes = Nodes(client, of_controllers=bool(settings.controllers))
         self._settings = settings
         self._rng = rng
 

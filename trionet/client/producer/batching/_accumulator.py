@@ -56,11 +56,11 @@ class RecordAccumulator:
         rng: random.Random,
         sequencing: Sequencing | None = None,
     ) -> None:
-        self.queues = BatchQueues(settings, rng, sequencing)
+        self.queues: BatchQueues = BatchQueues(settings, rng, sequencing)
         # These two are read for each record: one attribute less than through the queues.
         self.pool = self.queues.pool
         self._topics = self.queues.topics
-        self.is_closed = False
+        self.is_closed: bool = False
         self._settings = settings
         self._batch_bytes = min(settings.batch_bytes, settings.request_bytes_max)
         self._ignores_keys = settings.ignores_keys

@@ -113,20 +113,20 @@ class ProducerBatch:
         codec: int = 0,
         level: int | None = None,
     ) -> None:
-        self.topic_partition = topic_partition
-        self.reserved = reserved
-        self.created_at = created_at
-        self.outcome = ProduceRequestResult(topic_partition)
-        self.attempts = 0
-        self.retry_at = created_at
-        self.leader_epoch = -1
-        self.drained_at = -1.0
-        self.is_drained = False
-        self.may_be_written = False
-        self.producer_id = NONE
-        self.producer_epoch = NONE
-        self.base_sequence = NONE
-        self.is_transactional = False
+        self.topic_partition: TopicPartition = topic_partition
+        self.reserved: int = reserved
+        self.created_at: float = created_at
+        self.outcome: ProduceRequestResult = ProduceRequestResult(topic_partition)
+        self.attempts: int = 0
+        self.retry_at: float = created_at
+        self.leader_epoch: int = -1
+        self.drained_at: float = -1.0
+        self.is_drained: bool = False
+        self.may_be_written: bool = False
+        self.producer_id: int = NONE
+        self.producer_epoch: int = NONE
+        self.base_sequence: int = NONE
+        self.is_transactional: bool = False
         self._builder = implementation.writer.BatchBuilder()
         # The same object with its concrete type if that is compiled: a C call for each record.
         self._typed = cast("TypedBuilder", self._builder) if implementation.is_typed else None

@@ -74,12 +74,12 @@ class BatchQueues:
         rng: random.Random,
         sequencing: Sequencing | None = None,
     ) -> None:
-        self.pool = BufferPool(settings.buffer_bytes)
+        self.pool: BufferPool = BufferPool(settings.buffer_bytes)
         self._is_closed = False
         self._settings = settings
         self._rng = rng
         self._sequencing = sequencing
-        self.topics = ProducerTopics(
+        self.topics: ProducerTopics = ProducerTopics(
             rng,
             settings.batch_bytes,
             is_adaptive=settings.is_adaptive,

@@ -39,10 +39,10 @@ class BufferPool:
     def __init__(self, bytes_max: int) -> None:
         if bytes_max < 1:
             raise ConfigError(f"buffer.memory = {bytes_max} is not allowed; allowed: at least 1")
-        self.bytes_max = bytes_max
-        self.available = bytes_max
-        self.is_exhausted = False
-        self.is_promised = False
+        self.bytes_max: int = bytes_max
+        self.available: int = bytes_max
+        self.is_exhausted: bool = False
+        self.is_promised: bool = False
         self.on_freed: Callable[[], None] | None = None
 
     def take(self, size: int) -> bool:

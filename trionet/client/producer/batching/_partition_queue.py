@@ -26,12 +26,12 @@ class PartitionQueue:
     __slots__ = ("batches", "filling", "is_muted", "leader", "leader_epoch", "topic_partition")
 
     def __init__(self, topic_partition: TopicPartition) -> None:
-        self.topic_partition = topic_partition
+        self.topic_partition: TopicPartition = topic_partition
         self.batches: deque[ProducerBatch] = deque()
         self.filling: ProducerBatch | None = None
-        self.leader = NO_LEADER
-        self.leader_epoch = -1
-        self.is_muted = False
+        self.leader: int = NO_LEADER
+        self.leader_epoch: int = -1
+        self.is_muted: bool = False
 
     def add(self, batch: ProducerBatch) -> None:
         """Append a new batch and make it the open one."""
@@ -104,12 +104,12 @@ class TopicQueues:
     )
 
     def __init__(self, name: str) -> None:
-        self.name = name
+        self.name: str = name
         self.queues: list[PartitionQueue] = []
-        self.partitions = 0
+        self.partitions: int = 0
         self.sticky: PartitionQueue | None = None
         self.sticky_batch: ProducerBatch | None = None
-        self.sticky_bytes = 0
+        self.sticky_bytes: int = 0
 
     def queue(self, partition: int) -> PartitionQueue | None:
         """The queue of a partition; None if the partition does not exist, as far as is known."""

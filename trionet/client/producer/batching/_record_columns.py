@@ -38,12 +38,14 @@ class RecordColumns:
         timestamps: int | Sequence[int],
         headers: Sequence[Headers] | None,
     ) -> None:
-        self.values = _listed("values", values)
-        self.keys = None if keys is None else _listed("keys", keys)
-        self.timestamps = (
+        self.values: list[Bytes | None] = _listed("values", values)
+        self.keys: list[Bytes | None] | None = None if keys is None else _listed("keys", keys)
+        self.timestamps: int | list[int] = (
             timestamps if isinstance(timestamps, int) else _listed("timestamps", timestamps)
         )
-        self.headers = None if headers is None else _listed("headers", headers)
+        self.headers: list[Headers] | None = (
+            None if headers is None else _listed("headers", headers)
+        )
         for name, column in (
             ("keys", self.keys),
             ("timestamps", self.timestamps),

@@ -64,9 +64,9 @@ class Delivery:
     __slots__ = ("index", "outcome", "timestamp")
 
     def __init__(self, outcome: ProduceRequestResult, index: int, timestamp: int) -> None:
-        self.outcome = outcome
-        self.index = index
-        self.timestamp = timestamp
+        self.outcome: ProduceRequestResult = outcome
+        self.index: int = index
+        self.timestamp: int = timestamp
 
     @property
     def is_done(self) -> bool:

@@ -59,10 +59,10 @@ class ProduceRequestResult:
     )
 
     def __init__(self, topic_partition: TopicPartition) -> None:
-        self.topic_partition = topic_partition
-        self.is_done = False
-        self.base_offset = -1
-        self.log_append_time = -1
+        self.topic_partition: TopicPartition = topic_partition
+        self.is_done: bool = False
+        self.base_offset: int = -1
+        self.log_append_time: int = -1
         self.parts: list[tuple[int, ProduceRequestResult]] | None = None
         self.changed: trio.Event | None = None
         self._error: Exception | None = None

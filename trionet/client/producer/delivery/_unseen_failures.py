@@ -33,8 +33,8 @@ class FailureCount:
     __slots__ = ("error", "records")
 
     def __init__(self, error: Exception) -> None:
-        self.error = error
-        self.records = 0
+        self.error: Exception = error
+        self.records: int = 0
 
 
 class UnseenFailures:

@@ -107,7 +107,7 @@ class Completion:
     ) -> None:
         self._hook = hook
         self._connection_problem = connection_problem
-        self.counters = SenderCounters()
+        self.counters: SenderCounters = SenderCounters()
         self._queues = queues
         self._metadata = metadata
         self._transaction_manager = transaction_manager

@@ -74,15 +74,15 @@ class SenderCounters:
 
     def __init__(self) -> None:
         self.topics: dict[str, TopicCounters] = {}
-        self.largest_batch = RollingMaximum()
+        self.largest_batch: RollingMaximum = RollingMaximum()
         self.batches_split = 0
-        self.queue_us = 0
-        self.longest_queue_us = RollingMaximum()
+        self.queue_us: int = 0
+        self.longest_queue_us: RollingMaximum = RollingMaximum()
         self.requests_sent = self.responses_received = 0
-        self.latency_us = 0
-        self.longest_latency_us = RollingMaximum()
-        self.throttle_ms = 0
-        self.longest_throttle_ms = RollingMaximum()
+        self.latency_us: int = 0
+        self.longest_latency_us: RollingMaximum = RollingMaximum()
+        self.throttle_ms: int = 0
+        self.longest_throttle_ms: RollingMaximum = RollingMaximum()
 
     def sent(self, batch: ProducerBatch, now: float) -> None:
         """Count a batch that is sent."""

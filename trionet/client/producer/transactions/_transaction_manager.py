@@ -60,7 +60,7 @@ class TransactionManager:
     """
 
     def __init__(self) -> None:
-        self.identity = NO_IDENTITY
+        self.identity: ProducerIdentity = NO_IDENTITY
         self.error: TrionetError | None = None
         self._partitions: dict[TopicPartition, PartitionSequences] = {}
         # Partitions where a batch failed, and it is not known yet whether its numbers are a gap.
