@@ -16,10 +16,10 @@ from trionet.broker.config._broker_config import BROKER_KEYS
 from trionet.broker.config._broker_keys import APPLIED, DYNAMIC_ONLY, NO_EFFECT, TRIONET_KEYS
 from trionet.broker.config._broker_keys_not_applied import INTERNAL, NO_OP_VALUES, NOT_APPLIED
 from trionet.broker.config._dynamic_keys import DYNAMIC, PER_BROKER
-from trionet.broker.config._keywords import BrokerKeywords, Names
 from trionet.broker.config._settings_report import EFFECTIVE_WITH_SEVERAL
 from trionet.broker.config._topic_keys import TOPIC_KEYS
 from trionet.broker.log.segments._log_config import LogConfig
+from trionet.broker.run._broker_keywords import BrokerKeywords, Names
 from trionet.protocol._config_types import Password, Row, parse_value, value_text
 
 KEYWORD_TYPES: dict[str, tuple[object, ...]] = {

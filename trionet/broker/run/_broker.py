@@ -29,7 +29,6 @@ from ...server._socket_server import SocketServer
 from ..api._dispatch import Apis
 from ..config._broker_config import BrokerConfig
 from ..config._dynamic_config_store import BrokerConfigs
-from ..config._keywords import BrokerKeywords
 from ..config._settings_report import report_settings
 from ..log import Directory, MemoryDirectory, open_log_folder
 from ..model._broker_state import BrokerState
@@ -45,6 +44,7 @@ from ..telemetry._request_log_writer import (
     statistics,
 )
 from ..telemetry._request_recorder import RequestRecorder
+from ._broker_keywords import BrokerKeywords
 from ._node import Node, NodeContext
 from ._node_configs import node_configs
 from ._reconfiguration import LOG_KEYS, LogReconfiguration
