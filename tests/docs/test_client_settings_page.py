@@ -7,13 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from trionet.client.config._admin_keys import ADMIN
-from trionet.client.config._common_keys import COMMON, OURS
-from trionet.client.config._consumer_keys import CONSUMER
+from trionet.client.config._applied_keys import (
+    ADMIN,
+    COMMON,
+    CONSUMER,
+    OF_LIBRDKAFKA,
+    OURS,
+    PRODUCER,
+    SECURITY,
+)
 from trionet.client.config._keys import CLIENTS
 from trionet.client.config._librdkafka_names import KAFKAS_NAME
-from trionet.client.config._producer_keys import PRODUCER
-from trionet.client.config._security_keys import OF_LIBRDKAFKA, SECURITY
 from trionet.client.config._unsupported_keys import UNSUPPORTED, WITHOUT_EFFECT
 from trionet.protocol._config_types import Row, value_text
 

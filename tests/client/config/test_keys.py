@@ -9,7 +9,7 @@ import pytest
 from support.cache import Unavailable
 from support.kafka_tools import kafka_tool
 from trionet.client.config import _keywords as keywords
-from trionet.client.config._common_keys import COMMON, OURS
+from trionet.client.config._applied_keys import COMMON, OF_LIBRDKAFKA, OURS, PRODUCER, SECURITY
 from trionet.client.config._keys import (
     ADMIN_KEYS,
     CLIENTS,
@@ -18,8 +18,6 @@ from trionet.client.config._keys import (
     ClientKeys,
 )
 from trionet.client.config._librdkafka_names import KAFKAS_NAME
-from trionet.client.config._producer_keys import PRODUCER
-from trionet.client.config._security_keys import OF_LIBRDKAFKA, SECURITY
 from trionet.errors import ConfigError
 from trionet.protocol._config_types import Row, parse_value, value_text
 

@@ -14,9 +14,9 @@ from trionet.client.security._settings import (
     RefreshSettings,
     SaslClientSettings,
     SecuritySettings,
+    TokenEndpoint,
     TokenProvider,
 )
-from trionet.client.security._token_settings import TokenEndpoint
 from trionet.errors import ConfigError
 from trionet.net.tls._tls_client_context import ClientTlsSettings
 from trionet.net.wire._endpoint import SecurityProtocol

@@ -18,9 +18,8 @@ from support.tls import authority, server_context
 from support.tokens import unsecured
 from trionet import AuthenticationError, ConfigError, DisconnectedError
 from trionet.client._backoff import ExponentialBackoff
-from trionet.client.security._settings import BearerToken
+from trionet.client.security._settings import BearerToken, TokenEndpoint
 from trionet.client.security._token_retriever import RESPONSE_BYTES_MAX, fetch_token
-from trionet.client.security._token_settings import TokenEndpoint
 from trionet.net._network import SYSTEM
 
 OAUTH = "org.apache.kafka.common.security.oauthbearer"

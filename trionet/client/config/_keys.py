@@ -10,12 +10,8 @@ import attrs
 
 from ...errors import ConfigError
 from ...protocol._config_types import Row, nearest
-from ._admin_keys import ADMIN
-from ._common_keys import COMMON, OURS
-from ._consumer_keys import CONSUMER
+from ._applied_keys import ADMIN, COMMON, CONSUMER, OF_LIBRDKAFKA, OURS, PRODUCER, SECURITY
 from ._librdkafka_names import KAFKAS_NAME
-from ._producer_keys import PRODUCER
-from ._security_keys import OF_LIBRDKAFKA, SECURITY
 from ._unsupported_keys import UNSUPPORTED, WITHOUT_EFFECT, UnsupportedKey
 
 

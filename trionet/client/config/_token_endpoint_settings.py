@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from ...errors import ConfigError
 from .._backoff import ExponentialBackoff
-from ..security._token_settings import LOGIN_SECONDS, TokenEndpoint
+from ..security._settings import LOGIN_SECONDS, TokenEndpoint
 from ._client_config import ClientConfig
 
 logger = logging.getLogger("trionet.client")

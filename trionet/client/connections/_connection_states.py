@@ -8,6 +8,22 @@ seconds of the loop's clock. Rules:
 * Only a node that became READY counts as a success, and resets the backoff (KAFKA-13879).
 * The connection setup timeout grows only with connects that failed (KIP-601).
 * A throttled node is not ready, and a later response never shortens the throttling (KIP-219).
+* A node in setup for more than :data:`PATIENCE_SECONDS` is slow, and no reason to wait.
+
+**The problem.** "May I connect, may I send, when should I look again" depends on the history of
+each connection, and is asked for every node in every turn, by callers that must not disagree.
+
+**The choice.** One object per node with what happened to it, and questions that compute the answer
+from that and ``now``. No timers: a poll sleeps until the earliest time at which an answer changes.
+The tasks that wait for a node are counted here as well, because they decide whether its connection
+may be given up, and when the next retry is due; nothing else keeps a list of them.
+
+**What was refused.** A coroutine per connection that holds its state in local variables: it reads
+better, but every question would have to be passed to it, and tests would need a clock. Kafka's wait
+for a slow bootstrap server, ``request.timeout.ms`` at worst: another server is tried beside it.
+
+**When to think again.** If a client talks to hundreds of nodes: the minimum over all of them in
+every turn would then want a heap.
 """
 
 # Compiled by mypyc.
@@ -79,6 +95,9 @@ class _NodeConnection:
 
 class ClusterConnectionStates:
     """The connection states of all nodes to which a connection was ever requested.
+
+    More than 25 methods, as in Kafka's class of that name: questions and events are one line of its
+    table each, and splitting them would spread the rules above over two classes.
 
     Args:
         times: the backoffs and timeouts.

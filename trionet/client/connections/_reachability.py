@@ -2,6 +2,21 @@
 
 A cause is logged when it is new for its node, not with every attempt, and again once the node has
 been reached in between. :meth:`Reachability.problem` explains to a user why a wait does not end.
+
+**The problem.** A client retries for ever, as Kafka's does, so a wrong port, protocol or
+``advertised.listeners`` looks like a slow cluster: the program waits, and the log repeats itself.
+
+**The choice.** The newest cause is kept per node. It is logged once at WARNING (repetitions at
+DEBUG), every error about a wait quotes it, and waits that have no limit of their own are limited
+until a broker of the cluster has responded once at its advertised address. From then on the address
+and the protocol are right, and waiting is what the user wants.
+
+**What was refused.** An error after the first failed connection: brokers restart. A limit for every
+wait: a consumer has to survive an outage of hours. The log alone: a user who reads an exception
+does not look there.
+
+**When to think again.** If listeners with different rights exist per broker, so that one broker
+that responds says nothing about the others.
 """
 
 from __future__ import annotations

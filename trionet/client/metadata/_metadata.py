@@ -3,6 +3,22 @@
 (Kafka: Metadata.) Pure: ``now`` is a parameter, in seconds of the loop's clock. An update is due
 when one was requested (a leader moved, a connection was lost, a topic is new) or when the last one
 is older than ``metadata.max.age.ms``. A backoff separates updates, whether they fail or succeed.
+
+**The problem.** Everything that goes wrong asks for new metadata, often all requests of a client at
+once, and a cluster in trouble is the last that should get a request per failure. At the other end,
+a new topic should be usable as soon as the broker knows it.
+
+**The choice.** A request for an update is a flag, not a queue: any number of them is one request,
+after a backoff that grows while updates fail, or while their responses have gaps (a topic without a
+leader yet). Only topics that were not requested before skip the backoff. Snapshots are immutable
+and replaced as a whole, so that a reader's view cannot change between two checkpoints.
+
+**What was refused.** Partial updates for new topics, as Kafka has them since 2.5: they save little
+where a client names few topics, and need a second set of times. Merging a response into the old
+snapshot: deleted topics would stay.
+
+**When to think again.** With thousands of topics per client; the full list in every request and the
+snapshot that is rebuilt for it are then what an update costs.
 """
 
 # Compiled by mypyc.

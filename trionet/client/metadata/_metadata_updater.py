@@ -1,11 +1,11 @@
 """Keeps a client's metadata up to date, or leaves it to the client's owner.
 
-The requests are marked as internal, so that users' own Metadata requests are never mistaken for them
-(KAFKA-4098). :class:`.ManualMetadataUpdater` sends none.
+The requests are marked as internal, so that users' own Metadata requests are never mistaken for
+them (KAFKA-4098). :class:`.ManualMetadataUpdater` sends none.
 
-The updater needs the client to send, and the client needs the updater to know what to send first; the
-two call each other, as in Kafka. What the updater may use of the client is :class:`Requester`, so
-that the decisions here can be tested, and read, without a network.
+The updater needs the client to send, and the client needs the updater to know what to send first;
+the two call each other, as in Kafka. What the updater may use of the client is :class:`Requester`,
+so that the decisions here can be tested, and read, without a network.
 """
 
 # Compiled by mypyc.

@@ -2,6 +2,23 @@
 
 This is the inner half of a turn of :class:`.KafkaClient` (Kafka: NetworkClient.handleCompletedSends
 and its siblings). Nothing here waits.
+
+**The problem.** A request has exactly one outcome, and its outcome comes from one of six places:
+its response, a response that does not decode, a lost connection, a timeout, a version that the node
+lacks, the end of the client. Outcomes have to be handed out in order, and callbacks may call the
+client again.
+
+**The choice.** Whatever ends a request calls ``_complete``, which only appends. Callbacks run when
+everything of a poll has been handled (:meth:`Exchange.run_callbacks`), so they never see a state
+between two steps. The client's own requests (metadata, versions) are completed at once instead:
+their outcome decides what the rest of the poll does.
+
+**What was refused.** Callbacks in the moment of the outcome: a callback that sends could be handled
+before the disconnection that the same poll reported. A future per request: producers and consumers
+need no task per request, and would pay for an event each.
+
+**When to think again.** If polls bring so many outcomes that the first callback waits noticeably
+for the last response to be decoded.
 """
 
 # Compiled by mypyc.
@@ -62,6 +79,9 @@ _DESCRIPTIONS: Final = frozenset({api_keys.METADATA, api_keys.DESCRIBE_CLUSTER})
 
 class Exchange:
     """The requests in flight on a client's connections, and their outcomes.
+
+    More than 25 methods, most of them private and a few lines long: one for each thing that can end
+    a request or a connection, since each of them has to leave the same shared state consistent.
 
     Args:
         selector: the client's own selector.
@@ -191,7 +211,12 @@ class Exchange:
         return [response for _, response in completed]
 
     def handle_poll(self, result: PollResult, now: float) -> None:
-        """Handle the result of a selector's poll, in Kafka's order (NetworkClient.poll)."""
+        """Handle the result of a selector's poll, in Kafka's order (NetworkClient.poll).
+
+        Sends come first, because a response may be in the same poll as the end of its request, and
+        disconnections after receives, because a peer may respond and close. Timeouts are last: a
+        response in this poll is still in time.
+        """
         for channel in result.completed_sends:
             if self._connections.channel(channel.attachment) is channel:
                 self._handle_sent(channel.attachment, now)

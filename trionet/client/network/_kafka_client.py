@@ -9,6 +9,24 @@ finally run the callbacks. The decisions are made by pure state machines:
 :mod:`._connection_states`, :mod:`._in_flight` and :mod:`._metadata`.
 
 A peer that violates the protocol loses its connection; no other connection is affected.
+
+**The problem.** Requests of many tasks to many nodes share one selector, which only one task may
+poll. While that task is parked in a poll, other tasks change what the poll depends on: they start
+connections, send requests with short timeouts, close nodes.
+
+**The choice.** As in Kafka, one task drives everything, and every other method is synchronous: it
+changes state at once and, where the current poll would sleep past the consequence, wakes the
+selector. ``_poll_ends_at`` is when the current poll ends by itself; a change whose deadline is
+later need not wake it. Tasks that wait for a condition wait for the end of any poll, and check
+again.
+
+**What was refused.** A task per connection: a request would cost two switches of tasks, and one
+response could overtake another's callback. A queue of commands to the polling task: errors of
+``send`` would be known only later. An event per condition: each of the dozen things that can end a
+wait would have to know who waits for it, while polls that end are rare compared with requests.
+
+**When to think again.** If hundreds of tasks wait for different nodes at the same time, each end of
+a poll wakes all of them; then an event per node pays.
 """
 
 # Compiled by mypyc.
@@ -322,18 +340,22 @@ class KafkaClient:
         self._is_polling = True
         exchange = self._exchange
         try:
+            # Requests that failed without being sent, and outcomes that a cancelled poll left.
             if exchange.has_completed:
                 await trio.lowlevel.checkpoint()
                 return exchange.run_callbacks()
             now = self._clock()
+            # Before the poll: a metadata request may be sent, or a connection started, by this.
             due = self._updater.maybe_update(self, now)
             seconds = max(
                 0.0, min(timeout_seconds, due, self._next_event(now), self._poll_seconds_max)
             )
+            # From here on other tasks run, and compare their deadlines with this to wake the poll.
             self._poll_ends_at = now + seconds
             result = await self._selector.poll(seconds_max=seconds)
-            self._check_open()
+            self._check_open()  # the client may have been closed during the poll
             now = self._clock()
+            # No checkpoint from here to the callbacks: a cancelled poll loses no outcome.
             exchange.handle_poll(result, now)
             # Before the waiting tasks run: metadata requests go before their requests.
             if self._polled is not None:
@@ -342,6 +364,7 @@ class KafkaClient:
         finally:
             self._is_polling = False
             self._poll_ends_at = -math.inf
+            # Also after a failed or cancelled poll: the waiting tasks have to see a closed client.
             self._wake_waiting()
 
     def _wake_waiting(self) -> None:

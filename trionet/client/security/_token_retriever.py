@@ -18,8 +18,7 @@ from ..._util._regular_file import read_regular_file
 from ...errors import AuthenticationError, ConfigError, DisconnectedError
 from ...net._network import Network
 from ._login import expiry_of, milliseconds
-from ._settings import BearerToken
-from ._token_settings import TokenEndpoint
+from ._settings import BearerToken, TokenEndpoint
 
 if TYPE_CHECKING:
     import h11
