@@ -15,9 +15,8 @@ from typing import Any, Final, cast
 
 import trio
 
-from ..protocol._codec import ApiVersionCodec, lookup, schema_versions
+from ..protocol._codec import ApiVersionCodec, api_key_of, lookup, schema_versions
 from ..protocol._header import decode_response_header, encode_request_header, frame
-from ..protocol._request_keys import api_key_of
 from ..protocol._wire import Chunk, Message
 
 CLIENT_ID: Final = "raw-peer"

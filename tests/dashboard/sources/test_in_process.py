@@ -151,7 +151,7 @@ async def test_a_connection_can_be_closed() -> None:
                 while (await reader.rows("recently_closed"))[1] == 0:
                     await trio.lowlevel.checkpoint()
             [closed] = (await reader.rows("recently_closed"))[0]
-            assert ("LOCAL_CLOSE", "an operator asked for it") == (
+            assert ("LOCAL_CLOSE", "closed by an operator") == (
                 closed["reason"],
                 closed["detail"],
             )

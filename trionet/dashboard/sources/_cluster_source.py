@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 import attrs
 import trio
 
-from ...client.admin._calls_opening import open_calls
-from ...client.admin._config import admin_settings
+from ...client.admin._open_calls import open_calls
 from ...client.admin.calls._calls import Calls
+from ...client.admin.calls._settings import admin_settings
 from ...client.admin.cluster._cluster import ClusterCalls
 from ...errors import TrionetError, UnsupportedVersionError
 from ...net._network import SYSTEM, Network
@@ -202,7 +202,7 @@ class _Reads:
                 if is_due or section == "brokers":
                     await self._brokers()
                 else:
-                    await ClusterCalls(self._calls).describe_cluster()
+                    await ClusterCalls(self._calls).describe()
         if section == "configs":
             async with self._recording("configs", (), model.configs):
                 try:
@@ -240,7 +240,7 @@ class _Reads:
             self._model.set_alarm(what, None)
 
     async def _brokers(self) -> None:
-        cluster = await ClusterCalls(self._calls).describe_cluster()
+        cluster = await ClusterCalls(self._calls).describe()
         leads: dict[int, int] = {}
         sizes: dict[int, int] = {}
         for row in self._topics.rows():
@@ -275,7 +275,7 @@ class _Reads:
         from ...client.admin.topics._configs import ConfigCalls, ConfigResource, ConfigResourceType
 
         resource = ConfigResource(ConfigResourceType[kind.upper()], name)
-        entries = (await ConfigCalls(self._calls).describe_configs([resource])).checked()[resource]
+        entries = (await ConfigCalls(self._calls).describe([resource])).checked()[resource]
         rows = {
             entry.name: ConfigRow(
                 entry.name,
@@ -297,7 +297,7 @@ class _Reads:
         rows: dict[tuple[str, str], QuotaRow] | None = None
         missing: str | None = None
         try:
-            quotas = await QuotaCalls(self._calls).describe_client_quotas()
+            quotas = await QuotaCalls(self._calls).describe()
         except UnsupportedVersionError:
             missing = "this broker does not support client quotas (DescribeClientQuotas)"
         except (TrionetError, OSError) as error:

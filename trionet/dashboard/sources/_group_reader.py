@@ -10,8 +10,7 @@ import trio
 
 from ...client.admin.calls._calls import Calls
 from ...client.admin.groups._group_descriptions import GroupDescription, GroupMember
-from ...client.admin.groups._group_offsets import Committed, GroupOffsetCalls
-from ...client.admin.groups._groups import GroupCalls, GroupListing
+from ...client.admin.groups._groups import Committed, GroupCalls, GroupListing
 from ...errors import TrionetError
 from ..model._model import Model
 from ..model._rows import GroupRow, LagRow, MemberRow, PartitionRow
@@ -51,7 +50,7 @@ class GroupReader:
         Raises:
             TrionetError: a broker could not be asked.
         """
-        listed = await GroupCalls(calls).list_groups()
+        listed = await GroupCalls(calls).list()
         groups, pace = list(listed.values()), Pace(share=1.0)
         for first in range(0, len(groups), GROUPS_PER_STEP):
             rows = {each.id: self._row(each) for each in groups[first : first + GROUPS_PER_STEP]}
@@ -98,8 +97,8 @@ class GroupReader:
                 return
             part = known[first : first + GROUPS_PER_REQUEST]
             pace.begin()
-            described = await GroupCalls(calls).describe_groups(part)
-            committed = await GroupOffsetCalls(calls).list_group_offsets(part)
+            described = await GroupCalls(calls).describe(part)
+            committed = await GroupCalls(calls).list_offsets(part)
             await pace.rest()
             keys = _committed(committed.values()) | _assigned(described.values())
             # Many groups read the same topics; their end offsets are read once.

@@ -7,7 +7,6 @@ from typing import Final
 
 import trio
 
-from ...client.admin._requests import RequestCalls
 from ...client.admin.calls._calls import Calls
 from ...errors import TrionetError
 from ...protocol.messages.list_offsets import (
@@ -95,7 +94,7 @@ async def _list_offsets(
         isolation_level=0,
         topics=[ListOffsetsTopic(name=name, partitions=each) for name, each in topics.items()],
     )
-    response: ListOffsetsResponse = await RequestCalls(calls).request(
+    response: ListOffsetsResponse = await calls.request(
         request, broker_id=leader, version_max=_VERSION_MAX
     )
     return {

@@ -13,10 +13,9 @@ import attrs
 import trio
 
 from ...client._topic_partition import TopicPartition
-from ...client.admin._requests import RequestCalls
 from ...client.admin.calls._calls import Calls
 from ...errors import TrionetError, UnsupportedVersionError
-from ...protocol._uuids import uuid_text
+from ...protocol._wire import uuid_text
 from ...protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -360,7 +359,7 @@ async def _sizes(calls: Calls, rows: Iterable[PartitionRow]) -> dict[Key, int]:
     from ...client.admin.cluster._log_dirs import LogDirCalls  # sizes are read last
 
     leaders = {TopicPartition(row.topic, row.number): row.leader for row in rows}
-    found = await LogDirCalls(calls).describe_log_dirs(sorted(set(leaders.values())), list(leaders))
+    found = await LogDirCalls(calls).describe(sorted(set(leaders.values())), list(leaders))
     return {
         (partition.topic, partition.partition): replica.bytes
         for broker, log_dirs in found.items()
@@ -407,7 +406,7 @@ async def list_topics(calls: Calls, take: Take) -> None:
 
 async def _with_cursor(calls: Calls, take: Take) -> None:
     """List with DescribeTopicPartitions (KIP-966), of Kafka 3.7 and newer."""
-    request = RequestCalls(calls).request
+    request = calls.request
     cursor: RequestCursor | None = None
     await trio.lowlevel.checkpoint()
     while True:
@@ -438,8 +437,8 @@ async def _by_names(calls: Calls, take: Take) -> None:
     # Imported here, since few brokers are that old.
     from ...client.admin.topics._topics import TopicCalls
 
-    request = RequestCalls(calls).request
-    names = sorted(await TopicCalls(calls).list_topics(internal=True))
+    request = calls.request
+    names = sorted(await TopicCalls(calls).list(internal=True))
     for first in range(0, len(names), TOPICS_PER_REQUEST):
         part = [MetadataRequestTopic(name=name) for name in names[first:][:TOPICS_PER_REQUEST]]
         response: MetadataResponse = await request(

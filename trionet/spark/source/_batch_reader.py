@@ -1,4 +1,4 @@
-"""What Spark calls to read a batch of topics."""
+"""The reader that Spark calls for a batch query."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ..options._options import SourceOptions
-from ._partition_reading import read_partition
 
 
 class BatchReader(DataSourceReader):
-    """A batch; it is pickled for each task.
+    """Plans a batch in the driver and, pickled, reads it in the tasks.
 
-    Spark plans once for each ``load()``. What is the earliest and the latest is found out by each
-    task anew, so that a table that is read again has what came meanwhile.
+    Spark plans once per ``load()``. Each task resolves earliest and latest again, so that a table
+    that is read a second time includes the records that have arrived since.
 
     Args:
-        options: of the source.
+        options: the options of the source.
     """
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
     def partitions(self) -> list[InputPartition]:
-        """One range of offsets for each task."""
+        """Return one range of offsets per task."""
         from ..runtime._loop_host import host
-        from ._batch_planning import batch_ranges
-        from ._offset_reader import OffsetReader
+        from ._offset_reader import OffsetReader, batch_ranges
 
         reader = OffsetReader(self._options)
         return [InputPartition(each) for each in host().call(batch_ranges, self._options, reader)]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        """The records of one range, in one task."""
+        """Read the records of one range, in a task."""
+        from ._range_reader import read_partition  # with pyarrow, which planning does not need
+
         return read_partition(self._options, partition)

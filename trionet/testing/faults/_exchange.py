@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import trio
 
-from ...broker.api._call import Call, DivertedCall
+from ...broker.api._call import Call
 from ...broker.api._dispatch import RESPONSES, Handle
 from ...broker.api._response_errors import errors_in
 from ...net.wire._transmission import FileRange
@@ -58,7 +58,7 @@ class Exchange:
             (then or self.respond)(response)
             self.node.changes.unpark_all()
 
-        diverted = DivertedCall(self.call, take)
+        diverted = self.call.diverted(take)
         response = await self._handle(self.message if message is None else message, diverted)
         if response is not None:
             take(response)

@@ -275,7 +275,7 @@ class Faults:
             for groups in self._internals.coordinators():
                 for id in list(groups.groups):
                     if group in (None, id):
-                        groups.turn_away(id, code)
+                        groups.fail_waiting(id, code)
             return fault
 
         return self._in_loop(bounce)

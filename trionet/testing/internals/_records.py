@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import trio
 
 from ...broker.log import Log
-from ...broker.log._recompression import recompress
+from ...broker.log.validation._recompression import recompress
 from ...protocol.records._batch import iter_batches
 from ...protocol.records._records import decode_batch, encode_batch
 
@@ -180,7 +180,7 @@ async def append(log: Log, records: list[NewRecord], now_ms: int) -> list[Record
         ]
         encoded = encode_batch(rows)
         if log.config.recompresses:
-            encoded = await recompress(encoded, log, now_ms)
+            encoded = await recompress(encoded, log.config, log.directory, now_ms)
         appended = log.append(encoded, now_ms)
         stored += [
             Record(log.partition, offset, key, value, tuple(headers), timestamp)

@@ -1,7 +1,7 @@
-"""What is asked of Spark: sums, whose number of rows does not grow with the results.
+"""Spark queries for a report: aggregates whose size does not grow with the results.
 
-Times are numbers of microseconds since the epoch, since PySpark gives timestamps in the time zone
-of this machine.
+Times are microseconds since the epoch, because PySpark returns timestamps in the time zone of this
+machine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND: Final = timedelta(microseconds=1)
 
-#: How many anomalies are told at most: a chart can mark no more.
+#: Anomalies at most; a chart cannot show more.
 ANOMALIES_MAX: Final = 1000
 
 _KEYS: Final = ("api_key", "api", "client_id", "listener")
@@ -42,7 +42,7 @@ Row = Mapping[str, Any]
 
 @attrs.frozen
 class Extent:
-    """From the beginning of the first minute to the end of the last, and how many there are."""
+    """The start of the first minute, the end of the last, and the number of minutes."""
 
     start: datetime
     end: datetime
@@ -50,20 +50,22 @@ class Extent:
 
 
 @attrs.frozen(kw_only=True)
-class Answers:
-    """What Spark has added up.
+class QueryResults:
+    """The results of all queries.
 
     Attributes:
-        traffic: sums of each bin and API.
-        clients: how many client ids there are, one for each listener.
-        cells: a table of Arrow: ``bin``, ``api_key``, ``cell`` and ``requests``, of the histograms.
-        talkers: sums of the clients with the largest share of anything.
-        errors: of each bin, API and error.
-        closes: of each listener and reason.
-        quotas: of those who waited the longest.
-        anomalies: the most unusual ones.
-        anomaly_count: how many there are.
-        intake: one row, of what is in no window.
+        extent: the minutes with results.
+        bins: the bins of the timeline.
+        traffic: sums by bin and API.
+        clients: the number of pairs of client id and listener.
+        cells: histogram cells as an Arrow table: ``bin``, ``api_key``, ``cell``, ``requests``.
+        talkers: sums of the clients with the largest share of requests, bytes or time.
+        errors: sums by bin, API and error.
+        closes: sums by listener and reason.
+        quotas: sums of the clients that were throttled the longest.
+        anomalies: the anomalies with the highest scores.
+        anomaly_count: the number of all anomalies.
+        intake: a row of records that are not included in any window.
     """
 
     extent: Extent
@@ -81,7 +83,7 @@ class Answers:
 
 
 def extent_of(results: Results) -> Extent | None:
-    """Which minutes there are; None without any."""
+    """Return the minutes with results; None if there are none."""
     from pyspark.sql import functions as f
 
     windows = results.table("windows", ("records",))
@@ -97,12 +99,12 @@ def extent_of(results: Results) -> Extent | None:
 
 
 class Queries:
-    """One report's questions.
+    """The queries for one report.
 
     Args:
-        results: the folder.
-        filters: whose requests.
-        bins: into which its minutes fall.
+        results: the result tables.
+        filters: which requests to include.
+        bins: the bins of the timeline.
     """
 
     def __init__(self, results: Results, filters: Filters, bins: Bins) -> None:
@@ -147,11 +149,11 @@ class Queries:
         )
 
     def talkers(self, top: int, whole: Mapping[str, float]) -> Sequence[Row]:
-        """Those with the largest share of all requests, bytes or time.
+        """Return the clients with the largest share of requests, bytes or time.
 
         Args:
-            top: how many.
-            whole: how many ``requests``, ``bytes`` and microseconds (``time``) there are in all.
+            top: the number of clients.
+            whole: the totals of ``requests``, ``bytes`` and ``time``, in microseconds.
         """
         from pyspark.sql import functions as f
 
@@ -208,7 +210,7 @@ class Queries:
         return _collected(sums.orderBy(f.col("throttle_us").desc(), *keys).limit(top))
 
     def anomalies(self) -> tuple[Sequence[Row], int]:
-        """The most unusual ones, and how many there are."""
+        """Return the anomalies with the highest scores, and the number of all."""
         from pyspark.sql import functions as f
 
         found = self._rows("anomalies", _KEYS, ("measure", "value", "expected", "score"))
@@ -227,16 +229,16 @@ class Queries:
         return {name: row[name] or 0 for name in counts}
 
     def _rows(self, table: str, keys: Sequence[str], columns: Sequence[str]) -> DataFrame | None:
-        """The rows of a table that the filters let through, as far as it has their columns."""
+        """Select the rows of a table that pass the filters for which the table has columns."""
         from pyspark.sql import functions as f
 
         found = self._results.table(table, list(dict.fromkeys((*keys, *columns))))
-        wanted = {
+        filters = {
             "api_key": list(self._filters.apis),
             "client_id": list(self._filters.clients),
             "listener": list(self._filters.listeners),
         }
-        for name, values in wanted.items():
+        for name, values in filters.items():
             if found is not None and values and name in keys:
                 found = found.where(f.col(name).isin(values))
         return found
