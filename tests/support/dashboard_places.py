@@ -79,7 +79,7 @@ OPENED: Final = (
     Place("connection", _CONNECTION, "principal"),
     Place("partitions", _TOPIC, "LEADER"),
     Place("tail of a partition", _TAIL, "VALUE"),
-    Place("record", (*_TAIL, ("Enter", "Topics > orders > orders 0 > orders 0 off")), "── bytes"),
+    Place("record", (*_TAIL, ("Enter", "Topics > orders > orders 0 > orders 0 off")), "value, "),
     Place("tail of a topic", (_TOPIC[0], ("f", "Topics > orders")), "VALUE"),
     Place("settings of a topic", (_TOPIC[0], ("c", "Topics > configs of topic")), "retention.ms"),
     Place("tail of all", (*_TOPIC, ("f", "Topics > orders > orders  ")), "VALUE"),

@@ -226,7 +226,7 @@ def test_settings_are_altered_and_taken_back(rig: Rig) -> None:
     rig.screen.wait_for("127.0.0.1")
     rig.screen.press("Enter")
     wait_for_title(rig.screen, "Brokers → configs of broker")
-    rig.screen.wait_for("SETTING", "advertised.listeners")
+    rig.screen.wait_for("CONFIG", "advertised.listeners")
 
 
 def test_groups_are_reset_and_deleted(rig: Rig) -> None:

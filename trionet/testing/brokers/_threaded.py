@@ -382,8 +382,8 @@ def broker(
         try:
             trio.run(serve)
         except BaseException as error:  # boundary: raised in the caller's thread  # noqa: ASYNC103
-            # An error is raised once: by the start if the caller still waits for that, or else at the
-            # end of its block, through `ended`.
+            # An error is raised once: by the start if the caller still waits for that, or else at
+            # the end of its block, through `ended`.
             if not started.done():
                 started.set_exception(error)
                 ended.set_result(None)

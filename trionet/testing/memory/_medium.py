@@ -55,6 +55,7 @@ class Medium:
 
     Attributes:
         faults: see above; may be replaced.
+        is_traced: whether events are reported to anything.
     """
 
     def __init__(
@@ -62,6 +63,7 @@ class Medium:
     ) -> None:
         self.faults = faults
         self._rng = random.Random(f"faults {seed}")  # noqa: S311 - repeatable
+        self.is_traced = trace is not None
         self._trace = trace
 
     def delay(self) -> float:

@@ -358,7 +358,8 @@ class MemorySocket:
 
     def note(self, what: str, data: bytes = b"") -> None:
         """Report an event to the trace of the network."""
-        self._medium.note(what, self.name, self.peer_name, data)
+        if self._medium.is_traced:
+            self._medium.note(what, self.name, self.peer_name, data)
 
     def notify(self) -> None:
         """Wake the watchers: this socket's state may have changed, or data is in transit."""
