@@ -69,7 +69,7 @@ async def test_a_recorder_that_raises_costs_nothing_but_its_records(
 async def test_a_turn_that_fails_is_followed_by_the_next(
     kind: ReadinessKind, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A quota is asked in every turn."""
+    """A quota is asked in every turn that was woken."""
     async with serving(kind) as rig:
         peer = await rig.connect()
         await rig.exchange(peer, b"before")
@@ -78,6 +78,7 @@ async def test_a_turn_that_fails_is_followed_by_the_next(
         monkeypatch.setattr(quotas, "is_exceeded", failing(3, quotas.is_exceeded))
 
         for number in range(5):
+            processor.selector.wakeup()
             await rig.exchange(peer, b"%d" % number)
 
         assert 3 == rig.server.statistics().unexpected_errors

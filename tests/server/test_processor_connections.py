@@ -80,7 +80,7 @@ async def test_what_is_no_fault_of_a_channel_ends_the_processor_and_closes_its_c
             peer = await rig.connect()
             await rig.exchange(peer, b"a")
             monkeypatch.setattr(rig.server.quotas, "is_exceeded", interrupt)
-            await peer.send_frames(b"b")
+            rig.processors[0].selector.wakeup()
             await trio.sleep_forever()
 
     assert before == open_sockets()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import socket
-from collections import deque
 from pathlib import Path
 from typing import cast
 
@@ -16,6 +15,7 @@ from support.ranges import RangedFile
 from support.selecting import CountingReadiness
 from support.serving import Serving, answer, serving, undisturbed
 from support.wire import LOOPBACK, Peer, frame, reset
+from trionet.net._channel import Channel
 from trionet.net._selector import EMPTY_POLLS_BEFORE_PARK, Selector
 from trionet.net.wire._close_reason import CloseReason
 from trionet.net.wire._readiness import ReadinessKind
@@ -285,16 +285,20 @@ async def test_connection_that_the_backend_has_lost_ends_alone(kind: ReadinessKi
         assert 1 == sum(rig.reasons().values())
 
 
-class FullOnce(deque[Request]):
-    """A queue of requests that fails to take the first."""
+class Unmeasurable(bytes):
+    """A frame of which no request can be made."""
 
-    has_failed = False
+    def __len__(self) -> int:
+        raise ZeroDivisionError("bug")
 
-    def append(self, request: Request, /) -> None:
-        if not self.has_failed:
-            self.has_failed = True
-            raise ZeroDivisionError("bug")
-        super().append(request)
+
+def stage(rig: Serving, channel: Channel, payload: bytes) -> None:
+    """Give a channel a frame, which the next poll returns."""
+    _, selector = only_processor(rig)
+    channel.staged.append(payload)
+    channel.has_staged = True
+    selector._steps.read_again(channel)
+    selector.wakeup()
 
 
 async def test_first_of_two_receives_cannot_be_handed_over(kind: ReadinessKind) -> None:
@@ -302,9 +306,10 @@ async def test_first_of_two_receives_cannot_be_handed_over(kind: ReadinessKind) 
     async with serving(kind) as rig, undisturbed(rig):
         peers = [await rig.connect() for _ in range(2)]
         await wait_all_tasks_blocked()
-        rig.server.request_channel.requests = FullOnce()
-        for peer in peers:
-            peer.send_now(frame(b"a"))
+        _, selector = only_processor(rig)
+        own = list(selector.channels)[-2:]
+        for channel, payload in zip(own, (Unmeasurable(b"a"), b"a"), strict=True):
+            stage(rig, channel, payload)
 
         (await rig.receive(b"a")).respond(NO_OP)
         await wait_all_tasks_blocked()
@@ -324,9 +329,11 @@ async def test_memory_of_a_request_that_cannot_be_handed_over_is_given_back(
         peer = await rig.connect()
         pool = rig.server.pool
         assert pool is not None
-        rig.server.request_channel.requests = FullOnce()
+        await wait_all_tasks_blocked()
+        channel = list(only_processor(rig)[1].channels)[-1]
+        channel.lease = pool.try_allocate(MEGABYTE, trio.current_time())
 
-        await peer.send_frames(bytes(MEGABYTE))
+        stage(rig, channel, Unmeasurable(b"a"))
         assert b"" == await peer.receive_to_end()
         await wait_all_tasks_blocked()
 

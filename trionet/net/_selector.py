@@ -27,8 +27,9 @@ from collections.abc import Callable
 from typing import Final
 
 import trio
-from trio.lowlevel import checkpoint
+from trio.lowlevel import Task, cancel_shielded_checkpoint, checkpoint, current_task
 
+from .._util._cancellation import is_task_cancelled
 from ..errors import LocalProtocolError
 from ..metrics._request_times import now_ns
 from ._alarm import Alarm
@@ -77,6 +78,9 @@ class Selector:
         channels: the open channels.
         counters: totals for metrics.
         idle: the channels by last use, to find the one to close when a new one needs its place.
+        is_parked: whether a poll waits for an event; if so, it may have begun long ago.
+        task: the only task that polls, if the owner knows it; saves looking for it in each poll.
+        was_woken: whether :meth:`wakeup` was called before the last poll returned.
     """
 
     def __init__(
@@ -109,9 +113,12 @@ class Selector:
         self.channels = self._steps.channels
         self.counters = self._steps.counters
         self.alarm = Alarm(self.wakeup)
+        self._nothing = PollResult()
         self._empty_polls = 0
         self._is_woken = False
-        self._is_parked = False
+        self.was_woken = False
+        self.is_parked = False
+        self.task: Task | None = None
 
     # Called by the owner.
 
@@ -246,7 +253,7 @@ class Selector:
 
     def unpark(self) -> None:
         """If the current poll is parked, make it return: the owner has work to do."""
-        if self._is_parked:
+        if self.is_parked:
             self._steps.readiness.wakeup()
 
     # The loop.
@@ -262,7 +269,7 @@ class Selector:
         Args:
             events_max: the maximum number of channels to read or write; the others follow in the
                 next poll. With this, an owner that can accept only a few receives reads no more
-                than those into memory.
+                than those into memory; with 0 it looks at no socket, and only waits as usual.
             seconds_max: the maximum time to wait; the alarm must be running for it.
             has_work: returns whether the owner has work that this poll must not delay. Called
                 after all other tasks have run, so that work from them needs no wake-up, which
@@ -279,41 +286,41 @@ class Selector:
         steps = self._steps
         readiness = steps.readiness
         if not self._parks_at_once:
-            await checkpoint()
-        events = readiness.poll(events_max)
+            # trio's checkpoint() in two parts, which is a coroutine less in each turn.
+            await cancel_shielded_checkpoint()
+            if is_task_cancelled(self.task or current_task()):
+                await checkpoint()
+        events = readiness.poll(events_max) if events_max else []
         can_wait = not events and seconds_max > 0 and self._must_wait()
         if can_wait and has_work is not None and has_work():
             can_wait = False
         self._empty_polls = self._empty_polls + 1 if can_wait else 0
-        if self._empty_polls > self._empty_polls_max:
+        has_parked = self._empty_polls > self._empty_polls_max
+        if has_parked:
             self._empty_polls = 0
             self.alarm.set(min(steps.next_check_at, self._clock() + seconds_max))
-            self._is_parked = True
+            self.is_parked = True
             try:
                 await readiness.park()
             finally:
-                self._is_parked = False
-            events = readiness.poll(events_max)
+                self.is_parked = False
+            if events_max:
+                events = readiness.poll(events_max)
         elif self._parks_at_once:
             await checkpoint()
             events = readiness.poll(events_max)  # a descriptor may be another socket's by now
-        began_ns = now_ns()
-        self._is_woken = False
-        steps.now = self._clock()
-        if self._pool is not None and self._pool.is_low:
-            steps.starved.shuffle(events)
-        self._step(events)
-        if steps.now >= steps.next_check_at:
-            steps.check_times()
-        counters = self.counters
-        counters.polls += 1
-        counters.network_io += len(events)
-        counters.io_ns += now_ns() - began_ns
+        self.was_woken, self._is_woken = self._is_woken, False
+        self.counters.polls += 1
+        # A busy connection's polls are empty half of the time, and then read no clock either.
+        if events or steps.has_more or steps.starved.channels or self.was_woken or has_parked:
+            self._step(events)
         return self.take_result()
 
     def take_result(self) -> PollResult:
         """Return the results since the last completed poll, for example of one that failed."""
         steps = self._steps
+        if steps.result.is_empty:
+            return self._nothing
         result, steps.result = steps.result, PollResult()
         return result
 
@@ -324,6 +331,19 @@ class Selector:
         return steps.is_paused or not steps.has_more
 
     def _step(self, events: list[tuple[int, int]]) -> None:
+        """Process the channels that can make progress, and what is due."""
+        steps, counters = self._steps, self.counters
+        began_ns = now_ns()
+        steps.now = self._clock()
+        if self._pool is not None and self._pool.is_low:
+            steps.starved.shuffle(events)
+        self._step_channels(events)
+        if steps.now >= steps.next_check_at:
+            steps.check_times()
+        counters.network_io += len(events)
+        counters.io_ns += now_ns() - began_ns
+
+    def _step_channels(self, events: list[tuple[int, int]]) -> None:
         """Process each channel that has an event, then those that have staged data.
 
         A channel with both is processed with the latter: staged frames are older than the data in

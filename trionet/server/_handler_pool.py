@@ -14,7 +14,9 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 import trio
+from trio.lowlevel import cancel_shielded_checkpoint, checkpoint, current_task
 
+from .._util._cancellation import is_task_cancelled
 from ..metrics._request_times import now_ns
 from ..net.wire._close_reason import CloseReason
 from ._request_channel import CloseConnection, Request, RequestChannel, Response
@@ -26,8 +28,10 @@ NeverWaits = Callable[[Request], bool]
 """Whether the handler is certain to return from this request without a checkpoint."""
 
 # After a wake-up a handler takes up to this many requests, or those of two milliseconds, before it
-# lets other tasks run: a scheduler pass costs 5 µs, taking a waiting request a tenth of that.
-REQUESTS_PER_WAKEUP_MAX: Final = 64
+# lets other tasks run: a scheduler pass costs as much as taking ten waiting requests. After each
+# batch of them the responses are sent, which are still in the CPU's cache then.
+REQUESTS_PER_WAKEUP_MAX: Final = 256
+REQUESTS_PER_BATCH: Final = 64
 # A handler that has emptied its batch checks it this many times, one scheduler pass apart, before
 # it waits for the next. Being woken and waiting again costs four passes, and a busy connection
 # delivers its next request after two or three; with eight connections this saves a tenth of all
@@ -43,6 +47,7 @@ async def handle_requests(
 ) -> None:
     """Run one handler task until it is cancelled or, between requests, no longer wanted."""
     incoming = request_channel.incoming
+    task = current_task()
     while True:
         request_channel.idle_handlers += 1
         try:
@@ -54,7 +59,7 @@ async def handle_requests(
         while empty_looks < EMPTY_LOOKS_BEFORE_WAIT:
             if not is_wanted():
                 return  # a batch with requests left goes to another handler in the next turn
-            if request_channel.requests:
+            if len(request_channel):
                 empty_looks = 0
                 await handle_waiting(request_channel, handler, log)
             else:
@@ -63,7 +68,10 @@ async def handle_requests(
             # handler is woken for requests that this one will take.
             request_channel.looking_handlers += 1
             try:
-                await trio.lowlevel.checkpoint()
+                # trio's checkpoint() in two parts, which is a coroutine less in each turn.
+                await cancel_shielded_checkpoint()
+                if is_task_cancelled(task):
+                    await checkpoint()
             finally:
                 request_channel.looking_handlers -= 1
 
@@ -84,26 +92,27 @@ def has_lone(
 async def handle_waiting(  # noqa: ASYNC910 -- callers have a checkpoint before and after it
     request_channel: RequestChannel, handler: Handler, log: logging.LoggerAdapter[logging.Logger]
 ) -> None:
-    """Handle waiting requests, up to the limit per wake-up, and send their responses."""
-    at_ns = now_ns()
-    until_ns = at_ns + request_channel.ns_per_wakeup_max
-    for _ in range(REQUESTS_PER_WAKEUP_MAX):
-        if at_ns >= until_ns:
+    """Handle waiting requests, up to the limits per wake-up, and send their responses."""
+    until_ns = now_ns() + request_channel.ns_per_wakeup_max
+    for _ in range(REQUESTS_PER_WAKEUP_MAX // REQUESTS_PER_BATCH):
+        at_ns = now_ns()
+        for _ in range(REQUESTS_PER_BATCH):
+            request = request_channel.take() if at_ns < until_ns else None
+            if request is None:
+                break
+            request.taken_ns = at_ns
+            try:
+                response = await handler(request)
+                at_ns = request.handled_ns = now_ns()
+                if response is not None:
+                    request.set_response(response, at_ns)
+                    request.responses.collect(request)
+            except Exception as error:  # boundary: one request
+                at_ns = request.handled_ns = now_ns()
+                _close_after(request, error, log)
+        request_channel.send_responses()
+        if not len(request_channel) or at_ns >= until_ns:
             break
-        request = request_channel.take()
-        if request is None:
-            break
-        request.taken_ns = at_ns
-        try:
-            response = await handler(request)
-            at_ns = request.handled_ns = now_ns()
-            if response is not None:
-                request.set_response(response, at_ns)
-                request.responses.collect(request)
-        except Exception as error:  # boundary: one request
-            at_ns = request.handled_ns = now_ns()
-            _close_after(request, error, log)
-    request_channel.send_responses()
 
 
 def _close_after(

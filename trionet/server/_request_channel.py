@@ -21,7 +21,6 @@ it collected. Responses given later or by other tasks go through their processor
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 
 import trio
@@ -327,14 +326,16 @@ class RequestChannel:
         looking_handlers: the number of handlers that have emptied the batch and will check it
             again before they wait.
         incoming: the memory channel on which idle handlers wait.
-        requests: the queued requests, oldest first; this is the batch sent to the handlers.
     """
 
     def __init__(self, requests_max: int, ns_per_wakeup_max: int = 2_000_000) -> None:
         self.requests_max = requests_max
         self.ns_per_wakeup_max = ns_per_wakeup_max
-        self.requests: deque[Request] = deque()
-        self._outgoing, self.incoming = trio.open_memory_channel[deque[Request]](1)
+        # A queue of two lists, compiled several times faster than a deque: requests are appended
+        # to the batch, which becomes the stack that they are taken from once that is empty.
+        self._batch: list[Request] = []
+        self._taken_from: list[Request] = []
+        self._outgoing, self.incoming = trio.open_memory_channel[list[Request]](1)
         self._is_sent = False
         self.looking_handlers = 0
         self.idle_handlers = 0
@@ -342,38 +343,43 @@ class RequestChannel:
         self._answered: list[ResponseQueue] = []
 
     def __len__(self) -> int:
-        return len(self.requests)
+        return len(self._batch) + len(self._taken_from)
+
+    @property
+    def requests(self) -> list[Request]:
+        """The queued requests, oldest first; a copy."""
+        return self._taken_from[::-1] + self._batch
 
     # Called by processors.
 
     @property
     def room(self) -> int:
         """How many more requests fit; at least 1, so that a processor can find the queue full."""
-        return max(1, self.requests_max - len(self.requests))
+        return max(1, self.requests_max - len(self))
 
     def offer(self, request: Request) -> bool:
         """Queue a request. Returns False if the queue is full; then see :meth:`wake_when_free`."""
-        if len(self.requests) >= self.requests_max:
+        if len(self) >= self.requests_max:
             return False
-        self.requests.append(request)
+        self._batch.append(request)
         return True
 
     def has_lone(self, is_wanted: Callable[[Request], bool]) -> bool:
         """Whether exactly one, wanted, request waits and an idle handler has not been woken yet."""
-        if len(self.requests) != 1 or self._is_sent or not self.idle_handlers:
+        if len(self) != 1 or self._is_sent or not self.idle_handlers:
             return False
         return is_wanted(self.requests[0])
 
     def call_handler(self) -> None:
         """Wake a handler for the batch, unless one was woken or is about to check it anyway."""
-        if self.requests and not self._is_sent and not self.looking_handlers:
+        if len(self) and not self._is_sent and not self.looking_handlers:
             self._is_sent = True
-            self._outgoing.send_nowait(self.requests)
+            self._outgoing.send_nowait(self._batch)
 
     @property
     def has_taker(self) -> bool:
         """Whether requests are waiting and a handler is idle."""
-        return bool(self.requests) and self.idle_handlers > 0
+        return len(self) > 0 and self.idle_handlers > 0
 
     def wake_when_free(self, wake: Callable[[], None]) -> None:
         """Call ``wake`` once, the next time a handler takes a request."""
@@ -388,13 +394,16 @@ class RequestChannel:
     def wake_all_handlers(self) -> None:
         """Wake every idle handler, so that surplus ones can end."""
         for _ in range(self._outgoing.statistics().tasks_waiting_receive):
-            self._outgoing.send_nowait(deque())
+            self._outgoing.send_nowait([])
 
     def take(self) -> Request | None:
         """Remove and return the oldest request; None if there is none."""
-        if not self.requests:
-            return None
-        request = self.requests.popleft()
+        if not self._taken_from:
+            if not self._batch:
+                return None
+            self._taken_from, self._batch = self._batch, self._taken_from
+            self._taken_from.reverse()
+        request = self._taken_from.pop()
         if self._blocked:
             # Wake all of them: a single wake-up could go to a processor that has found space by
             # itself in the meantime, and be lost to the one that needs it.

@@ -124,10 +124,10 @@ def test_what_spark_decides_is_refused_by_a_sink(key: str) -> None:
     ("key", "message"),
     [
         ("security.protocl", "unknown key; the nearest known one is security.protocol"),
-        ("socket.timeout.ms", "librdkafka's name; Kafka's is request.timeout.ms"),
-        ("linger.ms", "no key of consumers, but of producers"),
-        ("ssl.engine.factory.class", "is not supported; allowed: "),
-        ("group.protocol", "is not supported; allowed: classic"),
+        ("socket.timeout.ms", "is librdkafka's name; use Kafka's: request.timeout.ms"),
+        ("linger.ms", "is a setting of producers, not of consumers"),
+        ("ssl.engine.factory.class", "is not supported; leave it out"),
+        ("group.protocol", "is not supported; set it to classic"),
     ],
 )
 def test_what_the_client_does_not_have_is_an_error(key: str, message: str) -> None:
@@ -142,8 +142,8 @@ def test_what_the_client_does_not_have_is_an_error(key: str, message: str) -> No
     ("key", "message"),
     [
         ("transactional.id", "this version has no transactions"),
-        ("partitioner.class", "giving each record its partition"),
-        ("fetch.min.bytes", "no key of producers, but of consumers"),
+        ("partitioner.class", "pass the partition with each record"),
+        ("fetch.min.bytes", "is a setting of consumers, not of producers"),
     ],
 )
 def test_what_the_producer_does_not_have_is_an_error(key: str, message: str) -> None:

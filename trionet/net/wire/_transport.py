@@ -13,15 +13,11 @@ import os
 import select
 import socket
 from collections.abc import Callable
-from functools import partial
 from typing import Protocol
 
 from ._connecting import finish_connect
 from ._transmission import Buffer, FileRange
 
-# os.read and os.write take their arguments without a tuple around them, which saves a lone small
-# request 0.1 µs each way; on Windows a socket is no file.
-_SOCKETS_ARE_FILES = os.name == "posix"
 _HANGUP: int | None = getattr(select, "POLLRDHUP", None)
 _HAS_SENDFILE = hasattr(os, "sendfile")
 _HAS_SENDMSG = hasattr(socket.socket, "sendmsg")
@@ -96,9 +92,6 @@ class PlaintextTransport:
         self.read: Callable[[int], bytes] = sock.recv
         self.read_into = sock.recv_into
         self.write: Callable[[Buffer], int] = sock.send
-        if _SOCKETS_ARE_FILES:
-            self.read = partial(os.read, sock.fileno())
-            self.write = partial(os.write, sock.fileno())
 
     def write_gathered(self, buffers: list[Buffer], /) -> int:
         if _HAS_SENDMSG:
@@ -128,6 +121,4 @@ class PlaintextTransport:
         return has_unread(self._socket)
 
     def close(self) -> None:
-        # The number may be another file's from here on.
-        self.read, self.write = self._socket.recv, self._socket.send
         self._socket.close()

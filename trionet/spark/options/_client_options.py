@@ -58,7 +58,7 @@ _NO_EFFECT_ON_SOURCE: Final = frozenset(
 _SECRETS: Final = frozenset(
     row[0]
     for keys in (CONSUMER_KEYS, PRODUCER_KEYS)
-    for row in (*keys.applied.values(), *keys.without_meaning.values())
+    for row in (*keys.applied.values(), *keys.without_effect.values())
     if row[1] == PASSWORD
 )
 

@@ -18,7 +18,7 @@ from ...client.admin.calls._settings import AdminSettings
 from ...client.consumer._config import consumer_settings
 from ...client.consumer._settings import ConsumerSettings
 from ...client.network._kafka_client import KafkaClient
-from ...client.network._opening import keep_polling, open_kafka_client
+from ...client.network._open_client import keep_polling, open_kafka_client
 from ...net._network import SYSTEM
 from ..options._client_options import BOOTSTRAP_SERVERS
 from ..options._options import SourceOptions
@@ -90,7 +90,7 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
     )
     of_admin = AdminSettings(
         client=settings_of_consumer.client,
-        api_seconds=settings_of_consumer.api_seconds,
+        api_seconds=settings_of_consumer.api_timeout_seconds,
         retry=settings_of_consumer.client.metadata.retry,
         unknown_topic_seconds=UNKNOWN_TOPIC_SECONDS,
     )
@@ -101,7 +101,7 @@ async def open_source_client(settings: Mapping[str, str]) -> AsyncIterator[Sourc
         ):
             client.metadata.allow_auto_topic_creation = False
             nursery.start_soon(keep_polling, client)
-            admin = Admin(Calls(client, of_admin, SYSTEM.chance))
+            admin = Admin._create(Calls(client, of_admin, SYSTEM.chance))  # noqa: SLF001
             try:
                 with caller.block():
                     yield SourceClient(client, admin, settings_of_consumer)

@@ -22,7 +22,7 @@ from ...client.producer._open_producer import open_producer
 from ...client.producer._producer import Producer
 from ...client.producer.delivery._deliveries import Deliveries
 from ...client.producer.delivery._delivery import Delivery
-from ...client.producer.delivery._produce_request_result import BatchOutcome
+from ...client.producer.delivery._produce_request_result import ProduceRequestResult
 from ...errors import SendBatchError
 from ..options._client_options import BOOTSTRAP_SERVERS
 from ..options._options import SinkOptions
@@ -120,7 +120,7 @@ class SinkTask:
 
     def _settle(self) -> None:
         """Account for the oldest batches whose results are known."""
-        while self._pending and all(map(_is_decided, self._pending[0].outcomes)):
+        while self._pending and self._pending[0].is_done:
             deliveries = self._pending.popleft()
             if failures := deliveries.failures():
                 raise SendBatchError(deliveries, failures)
@@ -181,15 +181,9 @@ async def open_shared_producer(settings: Mapping[str, str]) -> AsyncIterator[Sha
             yield SharedProducer(producer, scope)
 
 
-def _is_decided(outcome: BatchOutcome) -> bool:
-    if outcome.parts is None:
-        return outcome.is_done
-    return all(_is_decided(part) for _, part in outcome.parts)
-
-
 def _account(deliveries: Deliveries, written: Written) -> None:
     # With keys, adjacent records may be in different batches: collect the spans by batch first.
-    found: dict[BatchOutcome, tuple[int, int, int]] = {}
+    found: dict[ProduceRequestResult, tuple[int, int, int]] = {}
     for outcome, index, count in deliveries.spans():
         if outcome.is_plain:
             first, _, total = found.get(outcome, (index, 0, 0))

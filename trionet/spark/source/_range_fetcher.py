@@ -24,7 +24,7 @@ import trio
 
 from ...client._api_errors import STALE_METADATA, api_error, is_retriable
 from ...client._node import Node
-from ...client.consumer.offsets._leaders import leader_epoch
+from ...client.consumer.offsets._leader_requests import leader_epoch
 from ...client.metadata._cluster import TopicMetadata
 from ...errors import (
     CorruptRecordError,
@@ -303,7 +303,7 @@ class RangeFetcher:
         known = metadata.topics or frozenset()
         await trio.lowlevel.checkpoint()
         if self._name.topic not in known:
-            metadata.want(known | {self._name.topic})
+            metadata.set_topics(known | {self._name.topic})
         while (topic := metadata.cluster.topics.get(self._name.topic)) is None:
             await self._client.network.until_updated(metadata.updates)
         self._is_deleted = self._name.partition not in topic.partitions
@@ -370,7 +370,7 @@ class RangeFetcher:
     def _forget_topic(self) -> None:
         """Stop requesting the metadata of a deleted topic."""
         metadata = self._client.network.metadata
-        metadata.want((metadata.topics or frozenset()) - {self._name.topic})
+        metadata.set_topics((metadata.topics or frozenset()) - {self._name.topic})
 
     def _report(self, error: DataLossError) -> None:
         """Raise a loss, or log it without ``failOnDataLoss``."""
