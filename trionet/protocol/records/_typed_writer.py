@@ -1,9 +1,9 @@
 """Encodes the records of a batch; typed Python, compiled by mypyc.
 
-Behaves as :mod:`._pure_writer`, including errors; interpreted, it is the slower of the two. It needs
-the package librt, to whose BytesWriter compiled code appends single bytes without a Python call.
-Joining parts, as the other one does, takes twice the time. Where librt cannot be imported, the pure
-writer is used, see :mod:`._implementation`.
+Behaves as :mod:`._pure_writer`, including errors; interpreted, it is the slower of the two. It
+needs the package librt, to whose BytesWriter compiled code appends single bytes without a Python
+call. Joining parts, as the other one does, takes twice the time. Where librt cannot be imported,
+the pure writer is used, see :mod:`._implementation`.
 
 A record starts with its own length, which is known only when everything after it is. Instead of
 writing the record first and copying it, the sizes of its parts are added up before, and the head

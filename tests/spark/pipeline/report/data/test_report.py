@@ -101,7 +101,7 @@ def test_nothing_in_the_range_is_an_error_that_says_what_there_is(
         make_report(spark, folder, later, NOBODY_ELSE, 10, NOW)
 
     another_day = TimeRange(minute(0) + timedelta(days=2), minute(0) + timedelta(days=3))
-    with pytest.raises(ConfigError, match="there is nothing from 2026-03-03 12:00 UTC"):
+    with pytest.raises(ConfigError, match="no results from 2026-03-03 12:00 UTC"):
         make_report(spark, folder, another_day, NOBODY_ELSE, 10, NOW)
 
 
@@ -118,7 +118,7 @@ def test_a_folder_without_results_is_an_error(spark: SparkSession, tmp_path: Pat
 def test_tables_of_somebody_else_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
     write_results(tmp_path, windows=[{"window": minute(0), "planes": 3}])
 
-    with pytest.raises(ConfigError, match="no column records"):
+    with pytest.raises(ConfigError, match="column records is missing"):
         make_report(spark, str(tmp_path), EVERYTHING, NOBODY_ELSE, 10, NOW)
 
 
