@@ -26,6 +26,7 @@ from typing import Final
 
 import trio
 
+from .._util._cancellation import Checkpoint
 from ..errors import LocalProtocolError
 from ..metrics._request_times import TimedRequest, now_ns
 from ..net._channel import Channel
@@ -113,7 +114,7 @@ class Processor:
     async def run(self) -> None:
         """Serve until :meth:`end` or cancellation, then close every channel."""
         shared, never_waits = self._shared, self._shared.never_waits
-        self.selector.task = trio.lowlevel.current_task()
+        self.selector.checkpoint = Checkpoint()
         try:
             with self._scope:
                 while True:
