@@ -24,7 +24,7 @@ WINDOW = "window"
 
 
 def gauge(domain: str, type: str, name: str, help: str, *labels: str) -> Metric:
-    """Return the metric of a Yammer gauge, or of a meter of a time share, which reads as a gauge."""
+    """Return the metric of a Yammer gauge, or of a time share's meter, which reads as a gauge."""
     return _yammer(Kind.GAUGE, domain, type, name, help, labels)
 
 

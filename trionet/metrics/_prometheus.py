@@ -1,7 +1,7 @@
 """Prometheus's text format, version 0.0.4: the response of ``/metrics``.
 
-Each family has ``# HELP``, ``# TYPE``, and a line per sample. Labels are in the metric's order, with
-the quantile last; empty ones are left out, which means the same to Prometheus.
+Each family has ``# HELP``, ``# TYPE``, and a line per sample. Labels are in the metric's order,
+with the quantile last; empty ones are left out, which means the same to Prometheus.
 """
 
 from __future__ import annotations

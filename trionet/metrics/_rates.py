@@ -45,7 +45,7 @@ class MovingRate:
         self.rates: tuple[float, ...] = ()
 
     def update(self, count: float, now: float) -> None:
-        """Update the averages with the events so far; ignored within a second of the last update."""
+        """Update the averages with the events so far; no effect within a second of the last one."""
         elapsed = now - self._updated_at
         if elapsed < 1.0:
             return
