@@ -241,7 +241,7 @@ def test_a_pem_key_of_too_many_rounds_is_refused_before_it_is_decrypted(tmp_path
     path = tmp_path / "endless.pem"
     path.write_bytes(text.encode() + b"\n" + chain())
 
-    with pytest.raises(ConfigError, match=r"the key of .*endless.pem asks for too many rounds"):
+    with pytest.raises(ConfigError, match=r"the key of .*endless.pem requires too many rounds"):
         server_context(TlsSettings("PEM", str(path), key_password=SECRET))
     in_settings = TlsSettings(
         "PEM",
