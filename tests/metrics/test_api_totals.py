@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from trionet.metrics._api_totals import api_totals
+from trionet.metrics._request_metrics import api_totals
 from trionet.metrics._request_times import (
     LOCAL,
     PHASES,

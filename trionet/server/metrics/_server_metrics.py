@@ -7,12 +7,11 @@ from functools import partial
 
 import trio
 
-from ...metrics._api_totals import api_totals
 from ...metrics._log_ring import LogRing
 from ...metrics._loop import LoopStatistics
 from ...metrics._rates import SAMPLE_SECONDS, SAMPLES
 from ...metrics._registry import Collect
-from ...metrics._request_metrics import RequestMetrics, RequestSource
+from ...metrics._request_metrics import RequestMetrics, RequestSource, api_totals
 from ...metrics._request_times import RequestTimes
 from ...metrics._sensors import Labels
 from .._processor_counts import ProcessorCounts
