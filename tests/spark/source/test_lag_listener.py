@@ -56,7 +56,7 @@ def test_each_batch_tells_how_far_its_sources_are_behind(
 
     [message] = caplog.messages
     assert message.startswith(f"query {shown}, batch 5: trionet is 6 offsets behind (min 2,")
-    assert message.endswith("most 4, mean 3.0 in 2 partitions)")
+    assert message.endswith("max 4, mean 3.0 over 2 partitions)")
 
 
 @pytest.mark.parametrize(
