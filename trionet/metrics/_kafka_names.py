@@ -79,14 +79,14 @@ RESPONSE_QUEUE_SIZE = gauge(
     "network",
     "RequestChannel",
     "ResponseQueueSize",
-    "Answers that wait for their processor: of one, or of all together.",
+    "Responses that wait for their processor: of one, or of all together.",
     "processor",
 )
 REQUEST_HANDLER_AVG_IDLE_PERCENT = gauge(
     "server",
     "KafkaRequestHandlerPool",
     "RequestHandlerAvgIdlePercent",
-    "Room of the request handlers, 0 to 1; 0 if all are occupied or their loop is saturated.",
+    "Spare capacity of the request handlers, 0 to 1; 0 if all are busy or the loop is saturated.",
 )
 
 # Requests.
@@ -108,7 +108,7 @@ ERRORS_PER_SEC = meter(
     "network",
     "RequestMetrics",
     "ErrorsPerSec",
-    "Errors in answers; NONE counts the answers without any.",
+    "Errors in responses; NONE counts the responses without any.",
     "request",
     "error",
 )
@@ -134,9 +134,9 @@ _MEANINGS = (
     "Time that requests are handled, in ms.",
     "Time that requests wait for data or for other members, in ms.",
     "Time that clients are throttled, in ms; no part of the total.",
-    "Time that answers wait for their processor, in ms.",
-    "Time to write answers, in ms.",
-    "Time from the last byte of a request to the last byte of its answer, in ms.",
+    "Time that responses wait for their processor, in ms.",
+    "Time to write responses, in ms.",
+    "Time from the last byte of a request to the last byte of its response, in ms.",
 )
 PHASE_TIMES_MS: tuple[Metric, ...] = tuple(
     summary("network", "RequestMetrics", name, meaning, "request")

@@ -1,8 +1,8 @@
 """Kafka's metrics of a server's selectors: the group ``socket-server-metrics``.
 
-As in Kafka the words are the client's: a *request* is what a selector sends and a *response* what
-it receives, so on a server requests are the answers. What clients have on top, the metrics of each
-node, is not here.
+As in Kafka the names are the client's: a *request* is what a selector sends and a *response* what
+it receives, so on a server these "requests" are its responses. The metrics per node, which only
+clients have, are not here.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ REAUTHENTICATION_LATENCY_MAX = _gauge(
 NETWORK_IO = _rate_and_total("network-io", "Reads and writes of sockets")
 OUTGOING_BYTE = _rate_and_total("outgoing-byte", "Bytes written to sockets")
 INCOMING_BYTE = _rate_and_total("incoming-byte", "Bytes read from sockets")
-REQUEST = _rate_and_total("request", "Frames sent, which are a server's answers")
+REQUEST = _rate_and_total("request", "Frames sent, which are a server's responses")
 RESPONSE = _rate_and_total("response", "Frames received, which are a server's requests")
 REQUEST_SIZE_AVG = _gauge("request-size-avg", "Average size of the frames sent, in bytes.")
 REQUEST_SIZE_MAX = _gauge("request-size-max", "Size of the largest frame sent, in bytes.")
@@ -82,7 +82,7 @@ CONNECTIONS_TLS_INFO = Metric(
 CONNECTIONS_SOFTWARE = Metric(
     "kafka_server_socket_server_metrics_connections_software",
     Kind.GAUGE,
-    "Open connections by the client's software, as ApiVersions tells it.",
+    "Open connections by the client's software, as sent in ApiVersions.",
     ("clientSoftwareName", "clientSoftwareVersion", *LABELS),
     f"kafka.server:type={_GROUP},connections",
 )

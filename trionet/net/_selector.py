@@ -27,9 +27,9 @@ from collections.abc import Callable
 from typing import Final
 
 import trio
-from trio.lowlevel import Task, cancel_shielded_checkpoint, checkpoint, current_task
+from trio.lowlevel import checkpoint
 
-from .._util._cancellation import is_task_cancelled
+from .._util._cancellation import Checkpoint
 from ..errors import LocalProtocolError
 from ..metrics._request_times import now_ns
 from ._alarm import Alarm
@@ -79,7 +79,7 @@ class Selector:
         counters: totals for metrics.
         idle: the channels by last use, to find the one to close when a new one needs its place.
         is_parked: whether a poll waits for an event; if so, it may have begun long ago.
-        task: the only task that polls, if the owner knows it; saves looking for it in each poll.
+        checkpoint: that of the only task that polls, if the owner provides it.
         was_woken: whether :meth:`wakeup` was called before the last poll returned.
     """
 
@@ -118,7 +118,7 @@ class Selector:
         self._is_woken = False
         self.was_woken: bool = False
         self.is_parked: bool = False
-        self.task: Task | None = None
+        self.checkpoint: Checkpoint | None = None
 
     # Called by the owner.
 
@@ -286,10 +286,7 @@ class Selector:
         steps = self._steps
         readiness = steps.readiness
         if not self._parks_at_once:
-            # trio's checkpoint() in two parts, which is a coroutine less in each turn.
-            await cancel_shielded_checkpoint()
-            if is_task_cancelled(self.task or current_task()):
-                await checkpoint()
+            await (self.checkpoint or Checkpoint())
         events = readiness.poll(events_max) if events_max else []
         can_wait = not events and seconds_max > 0 and self._must_wait()
         if can_wait and has_work is not None and has_work():

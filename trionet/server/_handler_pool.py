@@ -14,9 +14,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 import trio
-from trio.lowlevel import cancel_shielded_checkpoint, checkpoint, current_task
 
-from .._util._cancellation import is_task_cancelled
+from .._util._cancellation import Checkpoint
 from ..metrics._request_times import now_ns
 from ..net.wire._close_reason import CloseReason
 from ._request_channel import CloseConnection, Request, RequestChannel, Response
@@ -47,7 +46,7 @@ async def handle_requests(
 ) -> None:
     """Run one handler task until it is cancelled or, between requests, no longer wanted."""
     incoming = request_channel.incoming
-    task = current_task()
+    checkpoint = Checkpoint()
     while True:
         request_channel.idle_handlers += 1
         try:
@@ -68,10 +67,7 @@ async def handle_requests(
             # handler is woken for requests that this one will take.
             request_channel.looking_handlers += 1
             try:
-                # trio's checkpoint() in two parts, which is a coroutine less in each turn.
-                await cancel_shielded_checkpoint()
-                if is_task_cancelled(task):
-                    await checkpoint()
+                await checkpoint
             finally:
                 request_channel.looking_handlers -= 1
 

@@ -26,6 +26,7 @@ from typing import Final
 
 import trio
 
+from .._util._cancellation import Checkpoint
 from ..errors import LocalProtocolError
 from ..metrics._request_times import TimedRequest, now_ns
 from ..net._channel import Channel
@@ -103,7 +104,7 @@ class Processor:
         self._largest_send = selector.counters.largest_send
         self._next_index = 0
         self._held: list[Request] = []
-        self._has_work: Final = self.has_work  # making it a callable costs as much as calling it
+        self._has_work: Final = self.responses.has_work  # a bound method costs as much as its call
         self._finished: list[TimedRequest] = []
         self._polled_ns = 0
         self._looks_at_sockets = True
@@ -113,7 +114,7 @@ class Processor:
     async def run(self) -> None:
         """Serve until :meth:`end` or cancellation, then close every channel."""
         shared, never_waits = self._shared, self._shared.never_waits
-        self.selector.task = trio.lowlevel.current_task()
+        self.selector.checkpoint = Checkpoint()
         try:
             with self._scope:
                 while True:
@@ -165,8 +166,15 @@ class Processor:
         self.send_new_responses()
         # Only in the processor's own turn: if a handler that frees space did this during a poll,
         # reading would resume for more requests than the poll was limited to.
-        if self._held:
-            self._hand_over_held()
+        if not self._held:
+            return
+        while self._held:
+            if not self._request_channel.offer(self._held[0]):
+                self._request_channel.wake_when_free(self.selector.wakeup)
+                return
+            del self._held[0]
+        if self._all_answered is None:
+            self.selector.resume_reading()
 
     def send_new_responses(self) -> None:
         """Send the queued responses; handlers may call this between turns, too."""
@@ -272,14 +280,6 @@ class Processor:
 
     # Parts of the steps.
 
-    def has_work(self) -> bool:
-        """Whether a response is queued, or an idle handler could take a queued request.
-
-        A handler that is held up by the first request of a batch leaves the others. They are sent
-        to another handler in the next turn.
-        """
-        return len(self.responses) > 0 or self._request_channel.has_taker
-
     def _register(self, accepted: Accepted) -> None:
         sock, remote, guard = accepted
         self.counts.connections_created += 1
@@ -328,15 +328,6 @@ class Processor:
             self.selector.pause_reading()
             self._request_channel.wake_when_free(self.selector.wakeup)
         self._held.append(request)
-
-    def _hand_over_held(self) -> None:
-        while self._held:
-            if not self._request_channel.offer(self._held[0]):
-                self._request_channel.wake_when_free(self.selector.wakeup)
-                return
-            del self._held[0]
-        if self._all_answered is None:
-            self.selector.resume_reading()
 
     def _respond(self, request: Request) -> None:
         channel = request.channel

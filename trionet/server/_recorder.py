@@ -1,10 +1,10 @@
 """The interface through which a server reports completed requests and closed connections."""
 
+# Compiled by mypyc.
+
 from __future__ import annotations
 
 from typing import Protocol
-
-import attrs
 
 from ..metrics._request_times import TimedRequest, count_finished
 from ._closed_connections import ClosedConnection
@@ -31,7 +31,6 @@ class Recorder(Protocol):
         ...
 
 
-@attrs.frozen
 class Recording:
     """Calls an optional recorder, and counts and logs its errors instead of passing them on.
 
@@ -40,8 +39,11 @@ class Recording:
         faults: counts and logs the errors that it raises.
     """
 
-    _recorder: Recorder | None
-    _faults: LoopFaults
+    __slots__ = ("_faults", "_recorder")
+
+    def __init__(self, recorder: Recorder | None, faults: LoopFaults) -> None:
+        self._recorder = recorder
+        self._faults = faults
 
     def count(self, finished: list[TimedRequest]) -> None:
         """Record and count requests whose timestamps are all set, and empty the list."""

@@ -271,6 +271,14 @@ class ResponseQueue:
     def __len__(self) -> int:
         return len(self._batch)
 
+    def has_work(self) -> bool:
+        """Whether a response is queued, or an idle handler could take a queued request.
+
+        A handler that is held up by the first request of a batch leaves the others. They are sent
+        to another handler in the next turn.
+        """
+        return len(self._batch) > 0 or self._request_channel.has_taker
+
     def put(self, request: Request) -> None:
         """Queue a request that has its response, to be sent in the processor's next turn or sooner.
 

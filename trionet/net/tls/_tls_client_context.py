@@ -1,4 +1,4 @@
-"""From a client's ``ssl.*`` settings to the context of its connections."""
+"""Creates the TLS context of a client from its ``ssl.*`` settings."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _IDENTIFICATIONS = ("https", "")
 class ClientTlsSettings(StoreSettings):
     """The ``ssl.*`` settings of a client; see Kafka's keys of the same names.
 
-    A key store is only for brokers that want to know by a certificate who we are. Without a trust
-    store those are trusted whom the system trusts.
+    A key store is only needed for brokers that require a client certificate. Without a trust store,
+    the system's certificates are trusted.
 
     Attributes:
-        endpoint_identification_algorithm: ``https`` to compare the name that we connect to with
-            those in the broker's certificate, or empty for no comparison: then whoever has any
-            certificate of the authority may pass for the broker.
+        endpoint_identification_algorithm: ``https`` to compare the name connected to with those in
+            the broker's certificate, or empty for no comparison: then the owner of any certificate
+            of the authority can impersonate the broker.
     """
 
     endpoint_identification_algorithm: str = "https"

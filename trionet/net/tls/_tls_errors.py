@@ -1,4 +1,4 @@
-"""What goes wrong with TLS, in words."""
+"""TLS errors and their descriptions."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _PLACE = re.compile(r"^\[[^\]]*\] | \(_ssl\.c:\d+\)$")
 
 
 class TlsError(OSError):
-    """The peer broke the rules of TLS after the handshake; the connection is of no use any more.
+    """Raised when the peer violates TLS after the handshake; the connection is unusable.
 
     Attributes:
-        close_reason: what to close its channel with.
+        close_reason: the reason to close its channel with.
     """
 
     close_reason = CloseReason.TLS_FAILED
 
 
 def describe(error: ssl.SSLError) -> str:
-    """What went wrong, without Python's file names and numbers."""
+    """Return the reason of an error, without Python's file names and line numbers."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"the peer's certificate is not accepted: {error.verify_message}"
     text = error.reason or _PLACE.sub("", str(error))
